@@ -250,6 +250,12 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
 
 
 @pytest.fixture
+def page(show: Show) -> Page:
+    """The viewer of `show` with the translation of the first example."""
+    return show(TRANSLATORS["de-en"].translate(app.EXAMPLES["de-en"][0]))
+
+
+@pytest.fixture
 def with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adds a small model, which answers what the other translators do not know."""
     monkeypatch.setitem(TRANSLATORS, "tiny", tiny())

@@ -24,11 +24,6 @@ MEASURES = measure_heads(RESULT.attention)
 PANELS = ("In short", "Head", "Cell", "Step", "What if", "Training", "Examples")
 
 
-@pytest.fixture
-def page(show: Show) -> Page:
-    return show(RESULT)
-
-
 def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Page):
     title = page.locator(".hl-centre h2").inner_text()
     page.get_by_role("tab", name="Head").focus()

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
-from tests.browser.screen import FIRST, choose, point
+from tests.browser.screen import choose, point
 from tests.viz.fakes import FakeTranslator, random_translation
 from viz.about import NO_TRAINING
 from viz.payload import encode_measures
@@ -57,11 +57,6 @@ def _with_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, name: str, work: Work) -> None:
     monkeypatch.setitem(HANDLERS, name, replace(HANDLERS[name], work=work))
-
-
-@pytest.fixture
-def page(show: Show) -> Page:
-    return show(TRANSLATORS["de-en"].translate(FIRST))
 
 
 def to_step(page: Page, place: int) -> None:

@@ -131,8 +131,7 @@ def test_the_help_lists_the_keys_also_on_a_phone(show: Show):
     expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
 
 
-def test_reduced_motion_turns_animations_off(show: Show):
-    page = show(RESULT)
+def test_reduced_motion_turns_animations_off(page: Page):
     page.emulate_media(reduced_motion="reduce")
     durations = page.locator(".headlight *").evaluate_all(
         """all => all.map((one) => getComputedStyle(one))

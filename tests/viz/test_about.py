@@ -99,7 +99,11 @@ def test_a_model_without_such_lines_has_none(weaknesses):
 
 
 def test_a_model_that_was_moved_while_the_page_runs_still_says_its_facts(tmp_path):
-    save(tiny_checkpoint(), tmp_path / "x", {"facts": [["data", "two pairs"]]})
+    save(
+        tiny_checkpoint(),
+        tmp_path / "x",
+        {"front": {}, "title": "x", "introduction": [], "facts": [["data", "two pairs"]]},
+    )
     translator = Translator.load(tmp_path / "x")
     (tmp_path / "x").rename(tmp_path / "moved")
     assert card_rows(translator) == [("data", "two pairs")]

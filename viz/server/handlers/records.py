@@ -40,7 +40,7 @@ def run_translation(translator: Translator, request: Request, **options: Any) ->
 def payload_of(
     translator: Translator, request: Request, translation: Translation, *, is_given: bool = False
 ) -> dict[str, Any]:
-    """Return a translation as the viewer reads it; one that was given has the page's options."""
+    """Return a translation as the viewer reads it; a given one, not searched, gets the request's options."""
     options = SearchOptions(request.beam_size, request.length_penalty) if is_given else None
     return encode(translation, request.model, translator.title, options)
 
@@ -74,7 +74,7 @@ def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`.
 
-    An answer about a baseline other than nothing says what it was, and how many rows another sentence has.
+    With a baseline other than zero, the answer also has the baseline and its number of rows by kind.
     """
     baseline = _baseline(translator, request)
     result = _without_heads(translator, request, baseline, request.target)

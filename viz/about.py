@@ -230,9 +230,10 @@ def card_rows(translator: Translator) -> Rows:
 
 
 def _shape_rows(translator: Translator) -> Rows:
-    if translator.directory is None:
+    weights = translator.directory and translator.directory / WEIGHTS
+    if not weights or not weights.is_file():  # somebody may move a model while the page runs
         return []
-    shape = translator.checkpoint.shape((translator.directory / WEIGHTS).stat().st_size)
+    shape = translator.checkpoint.shape(weights.stat().st_size)
     size = Sentence(
         "{parameters:.1f} M parameters, {size:.1f} MB",
         parameters=shape["parameters"] / 1e6,

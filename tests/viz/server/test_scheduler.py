@@ -145,7 +145,7 @@ async def test_quick_requests_are_answered_while_all_slow_ones_still_run():
     found = [await ask(scheduler, quick(text)) for text in "abc"]
     assert not any(task.done() for task in long)
     released.set()
-    assert (found + await asyncio.gather(*long)) == [{"answer": text} for text in "abc123"]
+    assert found + await asyncio.gather(*long) == [{"answer": text} for text in "abc123"]
 
 
 async def test_the_head_maps_of_usual_sentences_are_computed_at_once_by_all_quick_workers():

@@ -46,7 +46,7 @@ def describe(path: Path) -> str:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     comment = re.match(r"(?://.*\n)+|/\*(?s:.*?)\*/", text)
     words = re.sub(r"^//|^/\*|\*/$", "", comment[0].strip(), flags=re.MULTILINE).split() if comment else []
-    return re.split(r"(?<=[.!?]) ", " ".join(words))[0]
+    return re.split(r"(?<=[.!?])(?<!et al\.) ", " ".join(words))[0]
 
 
 if __name__ == "__main__":

@@ -62,37 +62,27 @@ def files(folder: Path) -> dict[str, int]:
     }
 
 
-def test_dry_run_lists_each_file_with_its_size_and_sends_nothing(environment: Path) -> None:
+def test_upload_sends_what_the_dry_run_lists_with_its_size(environment: Path) -> None:
     run = make_space(environment, "SPACE=ada/headlight")
     assert run.returncode == 0, run.stderr
     listed = sizes(run.stdout)
-    total = listed.pop("total")
-    assert total == sum(listed.values())
-    assert {
-        "app.py",
-        "README.md",
-        "requirements.txt",
-        "model/translator.py",
-        "viz/viewer/viewer.js",
-    } <= listed.keys()
+    assert listed.pop("total") == sum(listed.values())
+    needed = {"app.py", "README.md", "requirements.txt", "model/translator.py", "viz/viewer/viewer.js"}
+    assert needed <= listed.keys()
     assert "Nothing was sent" in run.stdout
     assert not (environment / "bin" / "asked").exists()
-
-
-def test_upload_sends_what_the_dry_run_lists(environment: Path) -> None:
-    listed = sizes(make_space(environment, "SPACE=ada/headlight").stdout)
+    expect_what_the_pages_show(listed)
     run = make_space(environment, "SPACE=ada/headlight", "UPLOAD=1")
     assert run.returncode == 0, run.stderr
     asked = (environment / "bin" / "asked").read_text().split()
     assert asked[:2] == ["upload", "ada/headlight"]
     assert asked[3:] == [".", "--repo-type", "space", "--delete", "*"]
     assert not Path(asked[2]).exists()  # the folder that was sent is removed
-    listed.pop("total")
     assert files(environment / "bin" / "sent") == listed
 
 
-def test_space_gets_what_the_pages_show_and_nothing_that_only_developers_need(environment: Path) -> None:
-    listed = sizes(make_space(environment, "SPACE=ada/headlight").stdout)
+def expect_what_the_pages_show(listed: Mapping[str, int]) -> None:
+    """And nothing that only developers need."""
     links = [
         os.path.relpath(page.parent / link, ROOT)
         for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
@@ -115,7 +105,7 @@ def static_space(environment: Path) -> Sequence[str]:
 
 
 @pytest.mark.slow
-def test_a_static_space_gets_the_page_without_a_server(
+def test_a_static_space_gets_the_page_without_a_server_and_says_so(
     environment: Path, static_space: Sequence[str]
 ) -> None:
     run = make_space(environment, *static_space)
@@ -137,12 +127,6 @@ def test_a_static_space_gets_the_page_without_a_server(
         "viewer.deflate",
         *(f"locales/{code}.deflate" for code in catalogues()),
     }
-
-
-@pytest.mark.slow
-def test_an_uploaded_static_space_says_what_it_is(environment: Path, static_space: Sequence[str]) -> None:
-    listed = sizes(make_space(environment, *static_space).stdout)
-    listed.pop("total")
     assert make_space(environment, *static_space, "UPLOAD=1").returncode == 0
     assert files(environment / "bin" / "sent") == listed
     card = RepoCard.load(environment / "bin" / "sent" / "README.md").data.to_dict()

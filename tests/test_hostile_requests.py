@@ -51,8 +51,6 @@ sessions = itertools.count()
 
 
 class Client:
-    """A client of the page."""
-
     def __init__(self, port: int) -> None:
         # A new connection for each call, because the filter closes the connection of a refused request.
         unkept = httpx.Limits(max_keepalive_connections=0)
@@ -209,7 +207,6 @@ def assert_harmless(response: httpx.Response) -> None:
 
 
 def assert_answers(client: Client) -> None:
-    """Check that the server still works."""
     (answer,) = client.ask({**COMMON, "do": "target", **GOOD["target"]})
     assert answer.json()["answer"]["source_text"] == TEXT
 

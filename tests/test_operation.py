@@ -52,10 +52,8 @@ def shared() -> Iterator[Server]:
 
 def ask(visitor: Visitor, **request: object) -> dict[str, object]:
     """Send a request of the viewer."""
-    components = visitor.ask("/config")[1]["components"]
-    viewer = next(each["id"] for each in components if each["props"].get("elem_id") == "hl-viewer")
-    body = {"data": ON_SCREEN | request, "component_id": viewer, "session_hash": "a", "fn_name": "ask"}
-    return visitor.ask("/gradio_api/component_server", body)[1]
+    envelope = {"component_id": visitor.viewer(), "session_hash": "a", "fn_name": "ask"}
+    return visitor.ask("/gradio_api/component_server", {"data": ON_SCREEN | request, **envelope})[1]
 
 
 # Starting

@@ -67,6 +67,11 @@ class Visitor:
             answer = connection.getresponse()
             return {name.lower(): text for name, text in answer.getheaders()} | {STATUS: str(answer.status)}
 
+    def viewer(self) -> int:
+        """The number of the viewer in the page, which the viewer's requests name."""
+        components = self.ask("/config")[1]["components"]
+        return next(int(each["id"]) for each in components if each["props"].get("elem_id") == "hl-viewer")
+
     def join(self, name: str, *data: object) -> None:
         """Queue the callback or endpoint of this name."""
         functions = self.ask("/config")[1]["dependencies"]

@@ -30,8 +30,8 @@ from viz.viewer import ENGLISH, catalogues
 Choices = list[tuple[str, str]]  # (value, text) each
 Rows = list[tuple[str, str | list[Any]]]  # name and value; a list is what `said` returns
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
-# The most bytes of each file of a model that the page without a server needs.
-LIMITS = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {PROBES: MAX_PROBES_BYTES, METRICS: MAX_LOG_BYTES}
+# The most bytes of each model file that the page without a server reads.
+FILE_SIZES = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {PROBES: MAX_PROBES_BYTES, METRICS: MAX_LOG_BYTES}
 NO_TRAINING = Sentence("This model came without a record of its training.")
 NOT_TRAINED_HERE = Sentence(
     "This model was imported: this project did not train it and has no record of its training."
@@ -80,17 +80,17 @@ def model_files(translator: Translator) -> list[Path]:
     directory = translator.directory
     if directory is None:
         raise UserError(f"The model {translator.name} was not read from files; save it first.")
-    return [path for name in LIMITS if _is_readable(path := directory / name)]
+    return [path for name in FILE_SIZES if _is_readable(path := directory / name)]
 
 
 def read_model_file(path: Path) -> bytes:
     """Return the content of one of the `model_files`. Raises UserError as `model.files.check_file` does."""
-    return read_bytes(path, LIMITS[path.name])
+    return read_bytes(path, FILE_SIZES[path.name])
 
 
 def _is_readable(path: Path) -> bool:
     try:
-        check_file(path, LIMITS[path.name])
+        check_file(path, FILE_SIZES[path.name])
     except UserError:
         return False
     return True
@@ -175,7 +175,7 @@ def examples_of_models(
 
 
 def prefix_choices(translator: Translator) -> dict[str, Any]:
-    """Return what a sentence of this model may begin with, of which the page offers lists; {} for nothing.
+    """Return what the page offers before a sentence of this model; {} if the model has nothing to offer.
 
     `codes` are its languages with their English names; `source` is the code of the usual source language, if
     a sentence may name another one; `usual` is the prefix of a new page.
@@ -230,9 +230,10 @@ def card_rows(translator: Translator) -> Rows:
 
 
 def _shape_rows(translator: Translator) -> Rows:
-    if translator.directory is None:
+    weights = translator.directory and translator.directory / WEIGHTS
+    if not weights or not weights.is_file():  # somebody may move a model while the page runs
         return []
-    shape = translator.checkpoint.shape((translator.directory / WEIGHTS).stat().st_size)
+    shape = translator.checkpoint.shape(weights.stat().st_size)
     size = Sentence(
         "{parameters:.1f} M parameters, {size:.1f} MB",
         parameters=shape["parameters"] / 1e6,

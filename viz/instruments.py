@@ -34,7 +34,7 @@ from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import check_head
-from model.results import KINDS, AttentionRecord, Head, Token
+from model.results import KINDS, AttentionRecord, Head, Source, Token
 from model.translator import Translator
 from viz.server.fields import (
     Index,
@@ -75,7 +75,7 @@ def instrument(name: str, cost: float) -> Callable[[Values], Values]:
 
 
 @instrument("lens", cost=0.6)
-def lens_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, Any]:
+def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
     """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
     found = lens(translator.checkpoint.model, *translator.pair(text, ids), _tensor(translator, ids))
     return {
@@ -88,13 +88,14 @@ def lens_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, A
 
 
 @instrument("leave_one_out", cost=1.5)
-def leave_one_out_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, Any]:
+def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
     """What each token of the translation loses while source tokens are hidden, one token or one word.
 
     `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
     """
-    source, read = translator.pair(text, ids)
-    groups = tokens_and_words(translator.checkpoint.source_tokenizer.source_tokens(text))
+    sentence = translator.source(text)
+    source, read = translator.pair(sentence, ids)
+    groups = tokens_and_words(sentence.tokens)
     predicted = _tensor(translator, ids)
     found = leave_one_out(translator.checkpoint.model, source, read, predicted, groups)
     return {
@@ -106,7 +107,7 @@ def leave_one_out_values(translator: Translator, text: str, ids: TokenIds) -> di
 
 
 @instrument("routes", cost=0.6)
-def route_values(translator: Translator, text: str, ids: TokenIds, step: Index) -> dict[str, Any]:
+def route_values(translator: Translator, text: str | Source, ids: TokenIds, step: Index) -> dict[str, Any]:
     """The connections that carry most of the word of one step, and the tokens that it comes from."""
     found = routes(translator.checkpoint.model, *translator.pair(text, ids), step)
     return {
@@ -121,7 +122,12 @@ def route_values(translator: Translator, text: str, ids: TokenIds, step: Index) 
 
 @instrument("contributions", cost=0.8)
 def contribution_values(
-    translator: Translator, text: str, ids: TokenIds, step: Index, word: WordId, other: OptionalWordId = None
+    translator: Translator,
+    text: str | Source,
+    ids: TokenIds,
+    step: Index,
+    word: WordId,
+    other: OptionalWordId = None,
 ) -> dict[str, Any]:
     """What each part adds to the logit of `word`, or to its lead over `other`, at one step."""
     _check_words(translator, word, other)
@@ -138,7 +144,7 @@ def contribution_values(
 @instrument("cell", cost=0.4)
 def cell_values(
     translator: Translator,
-    text: str,
+    text: str | Source,
     ids: TokenIds,
     kind: KindName,
     layer: Index,
@@ -166,7 +172,7 @@ def cell_values(
 @instrument("score_split", cost=0.6)
 def score_values(
     translator: Translator,
-    text: str,
+    text: str | Source,
     ids: TokenIds,
     kind: KindName,
     layer: Index,
@@ -189,7 +195,7 @@ def score_values(
 @instrument("writing", cost=0.6)
 def writing_values(
     translator: Translator,
-    text: str,
+    text: str | Source,
     ids: TokenIds,
     kind: KindName,
     layer: Index,
@@ -213,7 +219,7 @@ def writing_values(
 @instrument("removal", cost=4.0)
 def removal_values(
     translator: Translator,
-    text: str,
+    text: str | Source,
     ids: TokenIds,
     kind: KindName,
     layer: Index,
@@ -236,7 +242,7 @@ def removal_values(
 
 @instrument("links", cost=0.4)
 def link_values(
-    translator: Translator, text: str, ids: TokenIds, head: OptionalCrossHead = None, gold: Text = ""
+    translator: Translator, text: str | Source, ids: TokenIds, head: OptionalCrossHead = None, gold: Text = ""
 ) -> dict[str, Any]:
     """Word links by the best head, the average and, if given, one head; errors against `gold` if given.
 

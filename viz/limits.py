@@ -19,7 +19,8 @@ MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page support
 MAX_SENTENCES = 20  # of one request of the examples; the page asks several times
 MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 
-# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
+# In short computes without being asked, half a second on one core at most: heads times parameters, and
+# parameters.
 MAX_HEAD_WORK = 5e9
 MAX_WEIGHTS = 1e8
 

@@ -33,23 +33,24 @@ def summary_values(
     each when it goes on from there. For a model with too many heads and weights, `importance` is None and
     there are no heads and rivals; for one with too many weights, `leave_one_out` is None too.
     """
+    source = translator.source(text)  # the sentence is tokenised once
     config, found = translator.checkpoint.model.config, None
     n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
-        found = translator.importance(text, ids)
-    original = translator.score(text, ids)
+        found = translator.importance(source, ids)
+    original = translator.score(source, ids)
     heads = _most_needed(found) if found else []
     rivals = _rivals(original, len(prefix)) if found else []
     is_small = config.n_parameters <= MAX_WEIGHTS
     search = beam_size, length_penalty
     tasks: dict[str, Callable[[], Any]] = {
-        "leave_one_out": lambda: leave_one_out_values(translator, text, ids) if is_small else None,
+        "leave_one_out": lambda: leave_one_out_values(translator, source, ids) if is_small else None,
         "heads": lambda: [_muted(translator, original, head, *search, prefix) for head in heads],
         "rivals": lambda: [
-            _with_word(translator.translate(text, *search, forced=[*ids[:step], rival]), step)
+            _with_word(translator.translate(source, *search, forced=[*ids[:step], rival]), step)
             for step, rival in rivals
         ],
-        "lens": lambda: lens_values(translator, text, ids),
+        "lens": lambda: lens_values(translator, source, ids),
     }
     # With the listener to its progress, which belongs to this thread.
     parts = [(copy_context(), task) for task in tasks.values()]

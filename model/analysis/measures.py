@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.thresholds import THRESHOLDS
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token
 from model.text.tokenizer import EOS
@@ -29,7 +30,6 @@ Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
 POSITIONAL = 0.9
-CLEARLY = 1.01  # times as large: rounding changes a sum by far less
 
 
 class Positional(NamedTuple):
@@ -301,7 +301,7 @@ def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> I
     Naive-Att and Shift-Att of Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
     Translation". The mean of all heads decides: its row that predicts a word is compared with the head's row
     that predicts it and with the one that reads it, by the sum of products over the source words. The latter
-    counts only if its sum is CLEARLY larger, because rounding would decide between rows that are alike.
+    counts only if its sum is clearly larger, because rounding would decide between rows that are alike.
     `words` is False at special tokens. Limit: most heads of the model must align the words that they predict.
     """
     # Checked on 300 pairs of Vilar et al. 2006, with de-en: where a head has a source focus of at least 0.5
@@ -310,7 +310,7 @@ def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> I
     mean = weights.flatten(0, -3).mean(0)[:-1]  # the last row predicts </s>, which no row reads
     predicting = (weights[..., :-1, :] * mean).sum((-2, -1))
     reading = (weights[..., 1:, :] * mean).sum((-2, -1))
-    return -(reading > CLEARLY * predicting).long()
+    return -(reading > THRESHOLDS["clearly"] * predicting).long()
 
 
 def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:

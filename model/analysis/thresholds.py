@@ -18,7 +18,7 @@ THRESHOLDS = {
     "needed": math.log(1.5),
     # Words or heads that one sentence names.
     "named": 3,
-    # Other words that a word passed, and places that it moved; words in order of which none passed another.
+    # Words that a word passed, and places that it moved, at least; words in a row that kept their order.
     "passed": 2,
     "ordered": 3,
     # Pieces of a word that the model knows only in parts, and the letters that they have on average at most.
@@ -28,6 +28,8 @@ THRESHOLDS = {
     "flow": 0.01,
     # Loss of a trained model, divided by the loss of a uniform guess.
     "trained": 0.5,
+    # Times as large as another sum, to be larger: rounding changes a sum by far less.
+    "clearly": 1.01,
     # Share by which a removed cell changes a probability at least, to be worth a word.
     "removed": 0.05,
 }

@@ -144,7 +144,6 @@ def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]
 
 
 def links_of(head: AlignmentHead, aligned: Sequence[AlignedWords]) -> CorpusLinks:
-    """The links that a head gives each pair."""
     chosen = [each.of(head) for each in aligned]
     return CorpusLinks.of([each.forward() for each in chosen], [each.backward() for each in chosen])
 
@@ -159,7 +158,6 @@ def report(name: str, choices: CorpusLinks, references: Sequence[GoldAlignment])
 
 
 def compare(data: Sequence[Path], folder: Path, model: Path) -> None:
-    """Print the table."""
     translator = Translator.load(model)
     info = translator.checkpoint.info
     languages = info.source_language, info.target_language

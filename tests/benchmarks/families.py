@@ -97,7 +97,6 @@ def theirs(directory: Path, code: str, times: int) -> None:
 
 
 def report(name: str, opened: float, answer: Callable[[], object], times: int) -> None:
-    """Print the median time of the answer and the memory of the process."""
     answer()
     found = []
     for _ in range(times):

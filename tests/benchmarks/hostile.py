@@ -33,8 +33,7 @@ Figures = dict[str, float]
 
 def ask(server: Server, do: str, model: str, **fields: Any) -> tuple[float, Any]:
     """Return how many seconds an answer to a request of the viewer takes, and the answer."""
-    components = server.visitor.ask("/config")[1]["components"]
-    viewer = next(each["id"] for each in components if each["props"].get("elem_id") == "hl-viewer")
+    viewer = server.visitor.viewer()
     data = {"do": do, "model": model, "text": "hello", "beam_size": 1, "length_penalty": 1, **fields}
     body = {"data": data, "component_id": viewer, "session_hash": "person", "fn_name": "ask"}
     started = time.monotonic()

@@ -33,7 +33,6 @@ SENTENCES, CHUNK = 200, 20
 
 
 def questions(ids: list[int]) -> dict[str, dict[str, Any]]:
-    """A request for each instrument."""
     step = len(ids) // 2
     cell = {"ids": ids, "kind": "cross", "layer": 3, "head": 2, "row": step, "column": 4}
     heads = {"do": "mute", "ids": ids, "heads": [["cross", 3, 2]]}

@@ -26,11 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import tyro
 from playwright.async_api import async_playwright
 
-from tests.benchmarks.attack import NEIGHBOUR, start_hostile_neighbour
+from tests.benchmarks.attack import NEIGHBOUR, megabytes, start_hostile_neighbour
 from tests.benchmarks.lesson import lesson as open_one_link
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
@@ -171,17 +170,6 @@ def client_of(server: Server) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.visitor.port}", timeout=300, limits=limits)
 
 
-def viewer_of(server: Server) -> int:
-    """The viewer's number in the page."""
-    parts = server.visitor.ask("/config")[1]["components"]
-    return next(int(part["id"]) for part in parts if part["props"].get("elem_id") == "hl-viewer")
-
-
-def memory_of(server: Server) -> float:
-    """Resident megabytes."""
-    return float(psutil.Process(server.process.pid).memory_info().rss) / 1e6
-
-
 @dataclass
 class Figures:
     """What one release is measured by, in seconds, and whether its limits are met."""
@@ -194,7 +182,7 @@ class Figures:
 
 async def crowd(server: Server, people: int, seconds: float, sees_short: bool) -> tuple[float, bool]:
     """Simulate many people and print their waits. Returns the late wait and whether all limits are met."""
-    client, viewer = client_of(server), viewer_of(server)
+    client, viewer = client_of(server), server.visitor.viewer()
     everybody = [Person(number, client, viewer, sees_short) for number in range(people)]
     end = time.monotonic() + seconds
     lives = asyncio.gather(*(person.live(end) for person in everybody))
@@ -207,7 +195,7 @@ async def crowd(server: Server, people: int, seconds: float, sees_short: bool) -
     print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     worst = fairness(everybody)
     print(f"a browser that connected halfway: page {page:.2f} s, translation {wait:.2f} s")
-    print(f"resident memory: {memory_of(server):.0f} MB")
+    print(f"resident memory: {megabytes(server):.0f} MB")
     waits = sorted(wait for person in everybody for wait in person.waits["translate"])
     return late(waits), not errors and worst <= 2
 
@@ -270,7 +258,7 @@ async def marathon(server: Server, translations: int) -> tuple[float, bool]:
 
     Returns the seconds of each and whether memory grows by less than 2 %.
     """
-    client, viewer = client_of(server), viewer_of(server)
+    client, viewer = client_of(server), server.visitor.viewer()
     errors: list[str] = []
     settled = max(translations // 10, 1)
     memory: dict[int, float] = {}
@@ -280,7 +268,7 @@ async def marathon(server: Server, translations: int) -> tuple[float, bool]:
         await person.act("translate")
         errors += person.errors
         if number in {settled, translations} or number % settled == 0:
-            memory[number] = memory_of(server)
+            memory[number] = megabytes(server)
     seconds = time.monotonic() - start
     growth = memory[translations] / memory[settled] - 1
     print(f"{translations:,} translations one after the other: {seconds / translations * 1e3:.1f} ms each")
@@ -295,29 +283,29 @@ async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float
     The people come a while earlier and stay a minute longer than the neighbour, so that the server's memory
     before and after is that with the same people.
     """
-    client, viewer = client_of(server), viewer_of(server)
+    client, viewer = client_of(server), server.visitor.viewer()
     end = time.monotonic() + ALONE + seconds + 60
     everybody = [Person(-(10**6) - number, client, viewer, sees_short=True) for number in range(people)]
     lives = asyncio.gather(*(person.live(end) for person in everybody))
     await asyncio.sleep(ALONE)
-    before, most = memory_of(server), 0.0
+    before, most = megabytes(server), 0.0
     for person in everybody:
         person.waits.clear()
     neighbour = start_hostile_neighbour(server, seconds)
     while neighbour.is_alive():
-        most = max(most, memory_of(server))
+        most = max(most, megabytes(server))
         await asyncio.sleep(1)
     waits = sorted(wait for person in everybody for each in person.waits.values() for wait in each)
-    median, late = statistics.median(waits), waits[int(0.95 * (len(waits) - 1))]
+    median, most_wait = statistics.median(waits), late(waits)
     print(f"{people} people beside a hostile client at {NEIGHBOUR}, {seconds:.0f} s, {len(waits):,} answers")
     fairness(everybody)
-    print(f"wait: median {median:.2f} s, 95 % {late:.2f} s")
+    print(f"wait: median {median:.2f} s, 95 % {most_wait:.2f} s")
     await lives
-    after = memory_of(server)
+    after = megabytes(server)
     errors = [error for person in everybody for error in person.errors]
     print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     print(f"memory: {before:.0f} MB before, at most {most:.0f} MB, {after:.0f} MB a minute later")
-    return not errors and median < 0.5 and late < 2 and most < 1200 and after < 1.1 * before
+    return not errors and median < 0.5 and most_wait < 2 and most < 1200 and after < 1.1 * before
 
 
 async def measure(people: int, seconds: float, translations: int, root: Path = ROOT) -> Figures:

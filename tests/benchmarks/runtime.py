@@ -110,7 +110,6 @@ def step_inputs(model: Transformer) -> tuple[Tensor, ...]:
 
 
 def export(module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, str]], file: str) -> None:
-    """Write a module as an ONNX file."""
     names = list(module.forward.__annotations__)[: len(inputs)]
     torch.onnx.export(module.eval(), inputs, file, input_names=names, dynamic_axes=axes, dynamo=False)
 

@@ -20,7 +20,7 @@ from model import Translator
 from model.results import Translation
 from tests.browser.inspector import tiny
 from tests.browser.static_site import Visitor, is_outside, served, translators, write
-from tests.viz.fakes import FakeTranslator, fake_short
+from tests.viz.fakes import FakeTranslator, fake_summary
 from viz.payload import encode, to_json
 from viz.server.backend import Backend
 from viz.server.handlers.registry import HANDLERS
@@ -67,13 +67,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def short_of_fakes() -> Iterator[None]:
+def summary_of_fakes() -> Iterator[None]:
     """A fake translator has no weights that could be measured, so what mattered is made up."""
     real = HANDLERS["summary"]
 
     def work(translator: Translator, request: Any) -> dict[str, Any]:
         if isinstance(translator, FakeTranslator):
-            return fake_short(translator, request.text, request.ids)
+            return fake_summary(translator, request.text, request.ids)
         return real.work(translator, request)
 
     HANDLERS["summary"] = replace(real, work=work)
@@ -247,6 +247,12 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
 
     tabs.answer = answer
     return shown
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    """The viewer of `show` with the translation of the first example."""
+    return show(TRANSLATORS["de-en"].translate(app.EXAMPLES["de-en"][0]))
 
 
 @pytest.fixture

@@ -35,7 +35,6 @@ def tiny() -> Translator:
 
 
 def open_panel(page: Page, name: str) -> Locator:
-    """Open a tab of the inspector; return its panel."""
     page.get_by_role("tab", name=name).click()
     panel = page.get_by_role("tabpanel")
     expect(panel).to_have_attribute("aria-labelledby", page.get_by_role("tab", name=name).get_attribute("id"))

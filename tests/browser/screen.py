@@ -81,7 +81,6 @@ def drawn(page: Page) -> str:
 
 
 def taken_away(page: Page, kind: str, folder: Path) -> Path:
-    """Download one kind of file from the Export menu."""
     page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("button", name="Copy link")).to_be_visible()
     with page.expect_download() as download:

@@ -105,11 +105,17 @@ def choose_language(page: Page, name: str) -> None:
     language.press("Enter")
 
 
-def test_the_list_says_which_models_were_trained_here(page: Page) -> None:
+def test_the_list_says_which_models_were_trained_here_and_examples_are_of_the_language(page: Page) -> None:
     groups = page.locator("#hl-model optgroup").evaluate_all(
         "all => all.map((group) => [group.label, ...[...group.children].map(({ value }) => value)])"
     )
     assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NLLB, NAME, PROMPTED]]
+    shown = page.locator("#hl-examples button:visible").all_inner_texts()
+    assert shown == app.EXAMPLES["de-en"][: len(shown)]
+    assert len(shown) == MOST_BUTTONS
+    page.locator("#hl-examples button").first.click()
+    expect(page.get_by_label("Sentence")).to_have_value(FIRST)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
 
 
 def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser: Browser) -> None:
@@ -223,15 +229,6 @@ def test_the_dialog_says_who_trained_the_model_and_the_training_tab_too(page: Pa
     dialog.get_by_role("button", name="Close").click()
     page.get_by_role("tab", name="Training").click()
     expect(page.locator(".hl-panel-training")).to_contain_text("did not train it")
-
-
-def test_an_imported_model_has_the_examples_of_its_language(page: Page) -> None:
-    shown = page.locator("#hl-examples button:visible").all_inner_texts()
-    assert shown == app.EXAMPLES["de-en"][: len(shown)]
-    assert len(shown) == MOST_BUTTONS
-    page.locator("#hl-examples button").first.click()
-    expect(page.get_by_label("Sentence")).to_have_value(FIRST)
-    expect(page.locator(".hl-translation")).not_to_be_empty()
 
 
 def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:

@@ -207,7 +207,7 @@ def test_no_answer_of_an_instrument_is_left_out_of_the_catalogues(show: Show):
     assert not found, "\n".join(dict.fromkeys(found))
 
 
-def test_a_browser_in_german_gets_german_with_its_numbers(visit: Visit, address: str):
+def test_a_browser_in_german_gets_german_with_its_numbers_and_errors(visit: Visit, address: str):
     page = visit(address, locale="de-AT")
     assert page.locator("html").get_attribute("lang") == "de"
     expect(page.get_by_role("button", name="Übersetzen")).to_be_visible()
@@ -216,18 +216,14 @@ def test_a_browser_in_german_gets_german_with_its_numbers(visit: Visit, address:
     expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
     title = "Deutsch → Englisch · 9,4 M · BLEU 41,2"
     expect(page.locator("#hl-model option").first).to_have_text(title)
-    page.get_by_role("button", name="Über dieses Modell").click()
-    expect(page.locator(".hl-help[open] h2")).to_have_text(title)
-    assert "lang=" not in page.url
-
-
-def test_the_server_s_errors_are_in_german(visit: Visit, address: str):
-    page = visit(address, locale="de-AT")
     box = page.get_by_label("Satz", exact=True)
     box.fill(" ")
     box.press("Enter")
     alert = page.locator("#hl-message [role=alert]")
     expect(alert).to_have_text(GERMAN["There is nothing to translate; type a sentence."])
+    page.get_by_role("button", name="Über dieses Modell").click()
+    expect(page.locator(".hl-help[open] h2")).to_have_text(title)
+    assert "lang=" not in page.url
 
 
 def test_the_chosen_language_stays_with_the_view_and_the_link(visit: Visit, address: str):

@@ -32,10 +32,11 @@ LONG = " ".join(f"Wort{number}" for number in range(59))
 SHORTER = [("sentence", FIRST), ("word", "Ja")]
 
 
-def test_the_first_page_shows_a_translated_example(opened: Page):
+def test_the_first_page_shows_its_icon_and_a_translated_example(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
     expect(opened.locator("#hl-opening")).to_be_hidden()  # it is seen until the page itself is there
+    assert opened.locator("link[rel=icon]").first.get_attribute("href").startswith("data:image/svg+xml,")
     for name in ("Options", "Export"):
         expect(opened.get_by_role("button", name=name, expanded=False, exact=True)).to_be_visible()
 
@@ -215,10 +216,6 @@ def test_light_and_dark_are_switched_and_kept(opened: Page):
     opened.reload()
     opened.locator(".hl-thumbnail").first.wait_for()
     assert opened.evaluate(is_dark)
-
-
-def test_the_page_has_its_icon_with_it(opened: Page):
-    assert opened.locator("link[rel=icon]").first.get_attribute("href").startswith("data:image/svg+xml,")
 
 
 def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browser: Browser, tmp_path: Path):

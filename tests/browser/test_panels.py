@@ -24,11 +24,6 @@ MEASURES = measure_heads(RESULT.attention)
 PANELS = ("In short", "Head", "Cell", "Step", "What if", "Training", "Examples")
 
 
-@pytest.fixture
-def page(show: Show) -> Page:
-    return show(RESULT)
-
-
 def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Page):
     title = page.locator(".hl-centre h2").inner_text()
     page.get_by_role("tab", name="Head").focus()
@@ -54,12 +49,14 @@ def test_no_panel_changes_the_height_of_the_screen(page: Page):
     assert before[1]["height"] == before[2]["height"]
 
 
-@pytest.mark.parametrize(("kind", "layer", "head"), [("Cross", 1, 2), ("Encoder", 4, 8), ("Decoder", 3, 1)])
-def test_the_head_card_shows_the_measures_of_the_model(page: Page, kind: str, layer: int, head: int):
-    choose(page, kind, layer, head)
-    measured = MEASURES[kind.lower()]
-    place = (layer - 1, head - 1)
-    panel = open_panel(page, "Head")
+def test_the_head_card_shows_the_measures_of_the_model(page: Page):
+    for kind, layer, head in (("Cross", 1, 2), ("Encoder", 4, 8), ("Decoder", 3, 1)):
+        choose(page, kind, layer, head)
+        expect_card(page, kind, (layer - 1, head - 1))
+
+
+def expect_card(page: Page, kind: str, place: tuple[int, int]) -> None:
+    measured, panel = MEASURES[kind.lower()], open_panel(page, "Head")
     expected = {
         "confidence": number(float(measured.confidence[place]), 2),
         "entropy": f"{number(float(measured.entropy[place]), 2)} bit",

@@ -192,7 +192,7 @@ def test_a_new_sentence_is_muted_too(page: Page, asked: list):
     assert [each["text"] for each in asked] == [TEXT, other.source_text]
 
 
-def test_the_head_map_has_a_value_for_each_head(page: Page):
+def test_the_head_map_has_a_value_for_each_head_and_chooses_one(page: Page):
     panel = open_panel(page, "What if")
     panel.get_by_role("button", name="Try all 30 heads").click()
     values = tiny().importance(TEXT, RESULT.ids)  # the server sends 6 digits, the page shows 4
@@ -207,19 +207,13 @@ def test_the_head_map_has_a_value_for_each_head(page: Page):
             expect(grid.get_by_role("gridcell", name=name, exact=True)).to_have_count(1)
     order = sorted(round(float(value), 6) for kind in values for value in kind.flatten())
     expect(panel.locator(".hl-most .hl-number")).to_have_text([signed(value) for value in order[:5]])
-
-
-def test_the_head_map_chooses_a_head(page: Page):
-    panel = open_panel(page, "What if")
-    panel.get_by_role("button", name="Try all 30 heads").click()
-    cell = panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell").nth(4)
-    cell.hover()
+    cells = panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell")
+    cells.nth(4).hover()
     expect(panel.locator(".hl-map-readout")).to_contain_text("Encoder, layer 2, head 2:")
-    cell.click()
+    cells.nth(4).click()
     expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 2 · head 2")
-    expect(
-        panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
-    ).to_have_count(1)
+    encoder = panel.get_by_role("grid", name="Encoder heads")
+    expect(encoder.get_by_role("gridcell", selected=True)).to_have_count(1)
 
 
 EVERYDAY = ["Ein Hund läuft.", "Die Äpfel kosten 2,50 Euro"]

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
-from tests.browser.screen import FIRST, choose, point
+from tests.browser.screen import choose, point
 from tests.viz.fakes import FakeTranslator, random_translation
 from viz.about import NO_TRAINING
 from viz.payload import encode_measures
@@ -29,6 +29,9 @@ CURVES = [
     {"step": 500, "validation/loss": 7.25, "validation/bleu": 12.5},
     {"step": 1000, "validation/loss": 5.5, "validation/bleu": 31.25},
 ]
+
+
+LAST_RUN = "This is the record of the last of several runs."
 
 
 def recorded(step: int, sentence: int) -> Translation:
@@ -56,11 +59,6 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, name: str, work: Work) -> None:
     monkeypatch.setitem(HANDLERS, name, replace(HANDLERS[name], work=work))
 
 
-@pytest.fixture
-def page(show: Show) -> Page:
-    return show(TRANSLATORS["de-en"].translate(FIRST))
-
-
 def to_step(page: Page, place: int) -> None:
     page.get_by_label("Saved step of the training").fill(str(place))
 
@@ -71,6 +69,8 @@ def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     expect(panel.locator("figcaption").first).to_have_text("Lossstep 1000: training 4.00, validation 5.50")
     expect(panel.locator("figcaption").last).to_have_text("BLEUstep 1000: BLEU 31.3")
     assert panel.locator(".hl-curve").first.get_attribute("d").count("L") == 19
+    expect(panel.get_by_label("Saved step of the training")).to_be_visible()
+    expect(panel.get_by_text(LAST_RUN)).to_be_hidden()
     box = panel.locator(".hl-chart").last.bounding_box()
     page.mouse.move(box["x"] + 45, box["y"] + 40)
     expect(panel.locator("figcaption").last).to_have_text("BLEUstep 500: BLEU 12.5")
@@ -79,21 +79,16 @@ def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert [each["do"] for each in asked] == ["training"]
 
 
-@pytest.mark.parametrize("begins_trained", [True, False])
-def test_a_record_that_begins_with_a_trained_model_says_so(
-    page: Page, monkeypatch: pytest.MonkeyPatch, begins_trained: bool
-):
-    answer_with(monkeypatch, "training", lambda *_: training() | {"begins_trained": begins_trained})
-    panel = open_panel(page, "Training")
-    expect(panel.get_by_label("Saved step of the training")).to_be_visible()
-    said = panel.get_by_text("This is the record of the last of several runs.")
-    expect(said).to_be_visible() if begins_trained else expect(said).to_be_hidden()
-
-
-def test_parts_with_another_vocabulary_or_other_languages_say_so(page: Page, monkeypatch: pytest.MonkeyPatch):
+def test_a_record_says_what_its_parts_are_and_what_it_lacks(page: Page, monkeypatch: pytest.MonkeyPatch):
+    """Another vocabulary, other languages, a model that was trained before, broken lines."""
     parts = [{"last": 100, "title": "English → French"}, {"last": 500, "title": ""}]
-    answer_with(monkeypatch, "training", lambda *_: training() | {"earlier": parts})
+    broken = "3 lines of this training's log cannot be read; the curves leave them out."
+    more = {"earlier": parts, "begins_trained": True, "notice": broken}
+    answer_with(monkeypatch, "training", lambda *_: training() | more)
     panel = open_panel(page, "Training")
+    expect(panel.get_by_text(LAST_RUN)).to_be_visible()
+    expect(panel).to_contain_text(broken)
+    expect(panel).to_contain_text("Step 1000 of 1000")
     notes = panel.locator("p", has_text="Up to step")
     expect(notes.first).to_have_text(
         "Up to step 100 (dashed line) the model learned English → French. The losses and scores before and "
@@ -248,14 +243,6 @@ def test_a_training_record_that_could_not_be_read_can_be_requested_again(page: P
     expect(status(page)).to_contain_text("The server does not answer.")
     page.evaluate("() => { window.askBackend = window.answering; }")
     panel.get_by_role("button", name="Read it").click()
-    expect(panel).to_contain_text("Step 1000 of 1000")
-
-
-def test_a_notice_below_the_curves_says_what_is_missing(page: Page, monkeypatch: pytest.MonkeyPatch):
-    broken = "3 lines of this training's log cannot be read; the curves leave them out."
-    answer_with(monkeypatch, "training", lambda *_: training() | {"notice": broken})
-    panel = open_panel(page, "Training")
-    expect(panel).to_contain_text(broken)
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 

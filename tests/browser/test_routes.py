@@ -47,6 +47,9 @@ def test_the_picture_has_a_line_for_each_connection_that_carries_enough(page: Pa
         down = abs(one["y"] - other["y"])
         assert across > 0 or down > one["height"] / 2, "names overlap"  # half of a box is room for letters
     assert "flow=0.1" in page.evaluate("location.hash")
+    page.get_by_role("button", name="step after").click()  # another word has its own routes
+    text = RESULT.attention.predicted[STEP + 1].text.strip()
+    expect(page.locator(".hl-route-word")).to_have_text(text)
 
 
 def test_a_line_lights_its_path_and_opens_the_cell_of_its_head(page: Page):
@@ -64,9 +67,3 @@ def test_a_line_lights_its_path_and_opens_the_cell_of_its_head(page: Page):
         == (kind, layer, head, pin["row"], pin["column"])
         for one in FOUND["connections"]
     )
-
-
-def test_another_word_has_its_own_routes(page: Page):
-    page.get_by_role("button", name="step after").click()
-    text = RESULT.attention.predicted[STEP + 1].text.strip()
-    expect(page.locator(".hl-route-word")).to_have_text(text)

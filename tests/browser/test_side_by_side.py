@@ -82,18 +82,6 @@ def choose_head(page: Page, layer: int, head: int, side: str = "Heads") -> None:
     page.get_by_label(side, exact=True).get_by_role("gridcell", name=f"layer {layer}, head {head}").click()
 
 
-def test_nothing_is_there_until_it_is_asked_for(show: Show, asked: list) -> None:
-    page = show(RESULT)
-    for hidden in (".hl-beside-bar", ".hl-strip:nth-child(2)", ".hl-heads ~ .hl-heads"):
-        expect(page.locator(hidden)).to_have_count(0)
-    bar = open_bar(page)
-    expect(bar).to_contain_text("Choose a second view, B")
-    assert [one["do"] for one in asked if one["do"] != "training"] == []
-    bar.get_by_role("button", name="Close").click()
-    expect(bar).to_have_count(0)
-    assert "beside" not in page.evaluate("location.hash")
-
-
 def test_the_difference_is_that_of_the_weights(page: Page, tmp_path: Path) -> None:
     expect(first(page, "Matrix").locator("h2")).to_have_text("A − B · Cross · layer 2 · head 3")
     expect(second(page, "Matrix")).to_have_count(0)
@@ -200,7 +188,7 @@ def test_a_choice_on_either_side_is_one_for_both(page: Page) -> None:
     expect(second(page, "Tokens").get_by_role("button", name="Word links")).to_be_hidden()
 
 
-def test_each_side_is_named(page: Page) -> None:
+def test_each_side_is_named_and_sentences_with_little_in_common_have_no_difference(page: Page) -> None:
     for panel, side, text in ((first(page, "Tokens"), "A", TEXT), (second(page, "Tokens"), "B", OTHER)):
         title = "de-en" if side == "A" else TRANSLATORS["de-en"].title
         expect(panel.locator(".hl-analysed")).to_have_text(f"{side} · “{text}” · {title}")
@@ -209,9 +197,6 @@ def test_each_side_is_named(page: Page) -> None:
     expect(page.get_by_label("Inspector").locator(".hl-status")).to_have_text(
         "About A: the model’s own translation"
     )
-
-
-def test_sentences_with_little_in_common_stand_next_to_each_other(page: Page) -> None:
     beside_sentence(page, FAR)
     expect(page.locator(".hl-beside-notice")).to_contain_text("too few tokens")
     expect(second(page, "Matrix")).to_be_visible()
@@ -275,8 +260,18 @@ def picture(page: Page, path: Path) -> list[str]:
     return [re.sub("[\u2068\u2069]", "", word.text or "") for word in words]
 
 
-def test_an_answer_that_fails_is_one_sentence_and_can_be_asked_again(show: Show) -> None:
+def test_nothing_is_there_until_it_is_asked_for_and_what_fails_can_be_asked_again(
+    show: Show, asked: list
+) -> None:
     page = show(RESULT)
+    for hidden in (".hl-beside-bar", ".hl-strip:nth-child(2)", ".hl-heads ~ .hl-heads"):
+        expect(page.locator(hidden)).to_have_count(0)
+    bar = open_bar(page)
+    expect(bar).to_contain_text("Choose a second view, B")
+    assert [one["do"] for one in asked if one["do"] != "training"] == []
+    bar.get_by_role("button", name="Close").click()
+    expect(bar).to_have_count(0)
+    assert "beside" not in page.evaluate("location.hash")
     open_bar(page)
     page.evaluate("window.working = window.askBackend")
     page.evaluate(FAIL, "The server is full.")

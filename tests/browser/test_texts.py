@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show, Visit
+from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, cell, choose, point, readout
 
@@ -17,8 +17,7 @@ RESULT = TRANSLATORS["de-en"].translate(FIRST)
 
 
 @pytest.mark.slow
-def test_values_and_bars_say_what_they_are(show: Show):
-    page = show(RESULT)
+def test_values_and_bars_say_what_they_are(page: Page):
     choose(page, "Cross", 2, 3)
     point(page, 3, 2)
     assert "entropy" in readout(page)
@@ -45,8 +44,7 @@ def test_values_and_bars_say_what_they_are(show: Show):
     assert measure.evaluate(arrow) == "90deg"
 
 
-def test_the_orders_are_not_cut(show: Show):
-    page = show(RESULT)
+def test_the_orders_are_not_cut(page: Page):
     order = page.get_by_label("Order of the heads")
     for label in order.locator("option").all_inner_texts():
         room = order.evaluate(

@@ -15,11 +15,6 @@ RESULT = TRANSLATORS["de-en"].translate(FIRST)
 RECORD = RESULT.attention
 
 
-@pytest.fixture
-def page(show: Show) -> Page:
-    return show(RESULT)
-
-
 @pytest.mark.parametrize(
     ("kind", "layer", "head", "row", "column"),
     [

@@ -21,8 +21,7 @@ def thumbnail(page: Page, layer: int, head: int):
     return page.get_by_role("gridcell", name=f"layer {layer}, head {head}", exact=True)
 
 
-def test_shift_click_shows_heads_together_and_a_click_shows_one(show: Show):
-    page = show(RESULT)
+def test_shift_click_shows_heads_together_and_a_click_shows_one(page: Page):
     choose(page, "Cross", 1, 2)
     thumbnail(page, 3, 4).click(modifiers=["Shift"])
     thumbnail(page, 4, 8).click(modifiers=["Shift"])
@@ -40,17 +39,12 @@ def test_shift_click_shows_heads_together_and_a_click_shows_one(show: Show):
     expect(page.locator(".hl-thumbnail[aria-selected=true]")).to_have_count(1)
 
 
-def test_a_number_chooses_its_row_or_its_column_of_heads(show: Show):
-    page = show(RESULT)
+def test_a_number_chooses_its_row_or_its_column_of_heads_and_the_corner_all(page: Page):
     page.get_by_role("button", name="head 5 of all layers").click()
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of 4 heads")
     expect(page.locator(".hl-facts")).to_have_text("layer.head 1.5, 2.5, 3.5, 4.5")
     page.get_by_role("button", name="all heads of layer 2").click()
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · average of its heads")
-
-
-def test_all_heads_of_all_layers_are_one_matrix(show: Show):
-    page = show(RESULT)
     page.get_by_role("button", name="average of all heads of all layers").click()
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of all 32 heads")
     point(page, 4, 3)
@@ -66,8 +60,7 @@ def test_all_heads_of_all_layers_are_one_matrix(show: Show):
         pytest.param("Encoder", "sinks", marks=pytest.mark.slow),
     ],
 )
-def test_heads_are_sorted_by_the_measures_of_the_model(show: Show, kind: str, option: str):
-    page = show(RESULT)
+def test_heads_are_sorted_by_the_measures_of_the_model(page: Page, kind: str, option: str):
     choose(page, kind, 1, 1)
     page.get_by_label("Order of the heads").select_option(option)
     found = MEASURES[kind.lower()]
@@ -82,25 +75,18 @@ def test_heads_are_sorted_by_the_measures_of_the_model(show: Show, kind: str, op
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 1, head 1")
 
 
-def test_a_measure_without_meaning_for_the_kind_is_disabled(show: Show):
-    page = show(RESULT)
+def test_the_legend_names_roles_and_a_measure_without_meaning_for_the_kind_is_disabled(page: Page):
+    roles = head_roles(MEASURES["cross"])
+    names = {ROLES[role] for role in roles.flatten().tolist()}
+    assert set(page.locator(".hl-roles li[title]").all_inner_texts()) == names
+    assert thumbnail(page, 2, 3).get_attribute("title") == ROLES[int(roles[1, 2])]
     focus = page.get_by_label("Order of the heads").locator("option[value=focus]")
     expect(focus).to_be_enabled()
     page.keyboard.press("2")
     expect(focus).to_be_disabled()
 
 
-def test_the_legend_names_the_roles_that_heads_have(show: Show):
-    page = show(RESULT)
-    roles = head_roles(MEASURES["cross"])
-    names = {ROLES[role] for role in roles.flatten().tolist()}
-    assert set(page.locator(".hl-roles li[title]").all_inner_texts()) == names
-    title = thumbnail(page, 2, 3).get_attribute("title")
-    assert title == ROLES[int(roles[1, 2])]
-
-
-def test_a_muted_head_is_struck_out_until_it_is_unmuted(show: Show):
-    page = show(RESULT)
+def test_a_muted_head_is_struck_out_until_it_is_unmuted(page: Page):
     choose(page, "Cross", 2, 3)
     page.keyboard.press("m")
     muted = thumbnail(page, 2, 3)

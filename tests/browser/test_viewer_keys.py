@@ -15,8 +15,7 @@ RESULT = TRANSLATORS["de-en"].translate(FIRST)
 RECORD = RESULT.attention
 
 
-def test_keys_move_head_layer_kind_and_cell(show: Show):
-    page = show(RESULT)
+def test_keys_move_head_layer_kind_and_cell(page: Page):
     choose(page, "Cross", 2, 3)
     title = page.locator(".hl-centre h2")
     page.keyboard.press("ArrowRight")
@@ -65,8 +64,7 @@ def test_keys_act_at_once_and_wherever_the_focus_is_except_in_a_text_field(opene
     expect(title).to_have_text("Decoder · layer 2 · head 2")
 
 
-def test_the_focus_stays_on_a_control_that_is_drawn_again(show: Show):
-    page = show(RESULT)
+def test_the_focus_stays_on_a_control_that_is_drawn_again(page: Page):
     choose(page, "Cross", 2, 3)
     last = len(RECORD.predicted)
     after = open_panel(page, "Step").get_by_role("button", name="step after")
@@ -85,8 +83,7 @@ def test_the_focus_stays_on_a_control_that_is_drawn_again(show: Show):
     expect(layer).to_be_focused()
 
 
-def test_arrows_move_between_the_tokens(show: Show):
-    page = show(RESULT)
+def test_arrows_move_between_the_tokens(page: Page):
     title = page.locator(".hl-centre h2").inner_text()
     page.locator(".hl-chip[data-side=source]").first.focus()
     page.keyboard.press("ArrowRight")

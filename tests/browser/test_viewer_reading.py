@@ -92,7 +92,7 @@ def test_every_text_has_enough_contrast(show: Show, scheme: str):
     assert not poor, json.dumps(poor, indent=1)
 
 
-def test_one_column_on_a_phone(show: Show):
+def test_on_a_phone_one_column_holds_all_and_the_readout_never_covers_the_heading(show: Show):
     page = show(RESULT, width=380)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     panels = [
@@ -105,10 +105,6 @@ def test_one_column_on_a_phone(show: Show):
     slider = page.get_by_label("Share of each row that is shown").bounding_box()
     assert slider is not None
     assert slider["width"] >= 64, "too short to move"
-
-
-def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
-    page = show(RESULT, width=380)
     page.set_viewport_size({"width": 380, "height": 600})
     overlaps = page.evaluate(
         """() => {
@@ -135,19 +131,10 @@ def test_the_help_lists_the_keys_also_on_a_phone(show: Show):
     expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
 
 
-def test_reduced_motion_turns_animations_off(show: Show):
-    page = show(RESULT)
+def test_reduced_motion_turns_animations_off(page: Page):
     page.emulate_media(reduced_motion="reduce")
     durations = page.locator(".headlight *").evaluate_all(
         """all => all.map((one) => getComputedStyle(one))
              .map(({ transitionDuration, animationName }) => transitionDuration + animationName)"""
     )
     assert set(durations) == {"0snone"}
-
-
-def test_the_table_of_the_matrix_opens_with_a_click(show: Show):
-    page = show(RESULT)
-    page.get_by_text("Read this matrix as a table").click()
-    expect(page.get_by_role("region", name="Table of values").get_by_role("row")).to_have_count(
-        len(RESULT.attention.predicted) + 2
-    )

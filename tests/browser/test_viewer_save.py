@@ -49,8 +49,7 @@ def test_a_link_opens_the_same_view(show: Show):
     assert sorted(muted) == ["layer 2, head 5", "layer 3, head 1"]
 
 
-def test_a_link_can_be_copied(show: Show):
-    page = show(RESULT)
+def test_a_link_can_be_copied(page: Page):
     page.evaluate(
         """Object.defineProperty(navigator, 'clipboard', {
           value: { writeText: async (text) => { copied = text; } },
@@ -66,8 +65,7 @@ def test_a_link_can_be_copied(show: Show):
 
 
 @pytest.mark.slow
-def test_copying_a_link_says_what_it_leaves_out(show: Show):
-    page = show(RESULT)
+def test_copying_a_link_says_what_it_leaves_out(page: Page):
     sentence = page.get_by_text("The link leaves out the comparison with another sentence")
 
     def copy_link() -> None:
@@ -156,8 +154,7 @@ def test_a_png_of_a_large_matrix_fits_what_browsers_can_draw(show: Show, tmp_pat
     assert int.from_bytes(data[16:20], "big") == 8192
 
 
-def test_the_matrix_can_be_read_as_a_table(show: Show):
-    page = show(RESULT)
+def test_the_matrix_can_be_read_as_a_table(page: Page):
     choose(page, "Decoder", 2, 3)
     expect(page.locator("table")).to_have_count(0)
     summary = page.get_by_text("Read this matrix as a table")

@@ -36,6 +36,13 @@ RESULT = TRANSLATORS["de-en"].translate(TEXT)
 RECORD = RESULT.attention
 
 
+@pytest.fixture
+def page(show: Show) -> Page:
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    return page
+
+
 def mode(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
@@ -44,9 +51,7 @@ def value(page: Page) -> str:
     return page.locator(".hl-value").inner_text()
 
 
-def test_norms_come_from_the_server_and_are_requested_once(show: Show, asked: list[dict]):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_norms_come_from_the_server_and_are_requested_once(page: Page, asked: list[dict]):
     mode(page, "Norm")
     point(page, 4, 3)
     expect(page.locator(".hl-readout")).to_contain_text(" norm ")
@@ -134,9 +139,7 @@ def test_shares_of_norms_are_those_of_python(show: Show, asked: list[dict]):
     assert [request["do"] for request in asked] == ["transformed_norm"], "both values are made of one answer"
 
 
-def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_a_failed_request_for_values_keeps_the_weights_and_says_why(page: Page):
     page.evaluate("askBackend = async () => ({ error: 'The server is away; try again.' })")
     mode(page, "Norm")
     expect(page.get_by_text("The server is away; try again.")).to_be_visible()
@@ -145,9 +148,7 @@ def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
     assert value(page) == f"{RECORD.cross[1, 2, 4, 3].item():.4f}"
 
 
-def test_compare_shows_the_difference_between_two_heads(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_compare_shows_the_difference_between_two_heads(page: Page):
     point(page, 4, 3)
     weight = value(page)
     mode(page, "Compare")
@@ -167,9 +168,7 @@ def test_compare_shows_the_difference_between_two_heads(show: Show):
 
 
 @pytest.mark.slow
-def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_another_translation_is_compared_at_the_tokens_in_common(page: Page):
     mode(page, "Compare")
     other = TRANSLATORS["de-en"].translate(TEXT.replace("kleine", "grosse"))
     draw(page, other)
@@ -184,9 +183,7 @@ def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
     assert "has no counterpart in Cross · layer 2 · head 3 of “" in readout(page)
 
 
-def test_hidden_specials_scale_up_the_rest_and_their_share_is_written(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_hidden_specials_scale_up_the_rest_and_their_share_is_written(page: Page):
     page.get_by_role("button", name="Hide specials").click()
     rows, mass = RECORD.cross[1, 2, :-1], RECORD.cross[1, 2, :-1, -1]
     expect(page.locator(".hl-column-label")).to_have_count(len(RECORD.source) - 1)
@@ -231,9 +228,7 @@ def test_merged_words_sum_keys_and_average_queries(show: Show):
 
 
 @pytest.mark.slow
-def test_the_threshold_pales_small_cells_and_keeps_their_values(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_the_threshold_pales_small_cells_and_keeps_their_values(page: Page):
     full = drawn(page)
     page.get_by_label("Share of each row that is shown").fill("60")
     assert drawn(page) != full
@@ -260,9 +255,7 @@ def darkest(page: Page, row: int) -> bool:
 
 
 @pytest.mark.slow
-def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_colour_by_row_gives_each_row_its_own_darkest(page: Page):
     row = int(RECORD.cross[1, 2].amax(-1).argmin())
     assert RECORD.cross[1, 2, row].max() < 0.95
     assert not darkest(page, row)
@@ -281,9 +274,7 @@ def test_the_key_n_cycles_through_the_values_that_the_kind_has(show: Show):
 
 
 @pytest.mark.slow
-def test_the_arcs_show_the_values_of_the_matrix(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 2, 3)
+def test_the_arcs_show_the_values_of_the_matrix(page: Page):
     end = page.locator(".hl-chip[data-side=source]").last
     assert torch.argmax(RECORD.cross[1, 2], -1).eq(len(RECORD.source) - 1).any()
     end.hover()

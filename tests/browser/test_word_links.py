@@ -33,8 +33,14 @@ def written(links: list[list[int]]) -> list[str]:
     return sorted(f"{source}-{target}" for source, target in links)
 
 
-def test_the_strip_shows_the_links_of_each_way(page: Page):
-    best, average = link_values(tiny(), TEXT, RESULT.ids)["methods"]
+def test_the_strip_shows_the_links_of_each_way_and_their_coverage(page: Page):
+    found = link_values(tiny(), TEXT, RESULT.ids)
+    best, average = found["methods"]
+    coverage = page.get_by_label("Coverage")
+    values = [number(value, 2) for value in found["coverage"]]
+    expect(coverage.locator("li .hl-number")).to_have_text(values)
+    linked = {source for source, _ in best["links"]}
+    expect(coverage.locator(".hl-unlinked")).to_have_count(len(found["source_words"]) - len(linked))
     assert drawn(page) == written(best["links"])
     page.get_by_role("button", name="both directions joined").click()
     assert drawn(page) == written(best["grown"])
@@ -43,16 +49,6 @@ def test_the_strip_shows_the_links_of_each_way(page: Page):
     page.get_by_role("button", name="Word links").click()
     expect(page.locator(".hl-link")).to_have_count(0)
     expect(page.locator(".hl-arcs path").first).to_be_attached()
-
-
-def test_coverage_and_words_without_a_link(page: Page):
-    found = link_values(tiny(), TEXT, RESULT.ids)
-    lines = page.get_by_label("Coverage").locator("li")
-    expect(lines.locator(".hl-number")).to_have_text([number(value, 2) for value in found["coverage"]])
-    linked = {source for source, _ in found["methods"][0]["links"]}
-    expect(page.get_by_label("Coverage").locator(".hl-unlinked")).to_have_count(
-        len(found["source_words"]) - len(linked)
-    )
 
 
 def test_own_links_have_an_error(page: Page, asked: list):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from tests.training.tiny import run, word_list
+from training.__main__ import main
 from training.config import TrainConfig
 
 
@@ -64,3 +66,15 @@ def reference(tmp_path_factory) -> Callable[[TrainConfig], Path]:
 def data(tmp_path):
     """A folder with a word list."""
     return word_list(tmp_path / "data")
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run `python -m training` with these words; return what it wrote to standard output and error."""
+
+    def call(*words: object) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
+        main()
+        return capsys.readouterr()
+
+    return call

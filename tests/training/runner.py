@@ -26,7 +26,6 @@ CONFIGS = {
 
 
 def main() -> None:
-    """Start the run, or resume it."""
     name, data, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
     hardware.bfloat16_pays = lambda: False

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
@@ -21,7 +20,6 @@ from model.storage.run import lock_of
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import logged, parallel_files, sentences, state_of, word_list, write_lines
-from training.__main__ import main
 from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
 from training.run.average import average_models
@@ -48,18 +46,6 @@ def options(settings: dict[str, object]) -> list[str]:
 
 def described(output: Path) -> dict:
     return json.loads((output / RUN).read_text(encoding="utf-8"))
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run a command and return what it wrote to standard output and error."""
-
-    def run(*words: str | Path | int) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
-        main()
-        return capsys.readouterr()
-
-    return run
 
 
 # train

@@ -134,7 +134,6 @@ def test_a_launcher_that_started_only_one_process_is_reported(tmp_path, data, mo
 
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory):
-    """A run by two processes."""
     directory = tmp_path_factory.mktemp("launched")
     launch("shared", word_list(directory / "data"), directory / "run")
     return directory

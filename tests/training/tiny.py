@@ -67,7 +67,6 @@ def words(letters: str = "abcd", lengths: Iterable[int] = (2, 3)) -> list[str]:
 
 
 def write_lines(file: Path, lines: Sequence[str]) -> None:
-    """Write the lines, each ended by a line feed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -99,19 +98,16 @@ def sentences(count: int) -> list[tuple[str, str]]:
 
 
 def as_dataset(pairs: Sequence[tuple[str, str]]) -> Dataset:
-    """Pairs as the columns of a corpus."""
     return Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
 
 
 def pairs_of(part: Dataset) -> list[tuple[str, str]]:
-    """The rows of a corpus as pairs."""
     return list(zip(part["source"], part["target"], strict=True))
 
 
 def prepared(
     config: TrainConfig, data: Path, output: Path, resume: bool = False, start: Path | None = None
 ) -> Trainer:
-    """A trainer that is ready to run."""
     trainer = Trainer(config, [data], output, resume, start=start)
     trainer.prepare()
     return trainer
@@ -123,7 +119,6 @@ def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> 
 
 
 def metrics(output: Path) -> list[dict]:
-    """Every line of a run's metrics."""
     return [json.loads(line) for line in (output / METRICS).read_text(encoding="utf-8").splitlines()]
 
 

@@ -15,6 +15,7 @@ from model.analysis.ablation import changed_words
 from model.analysis.attribution import NormWeights
 from model.analysis.cell import Cell
 from model.decoding.beam_tree import IN_BEAM
+from model.decoding.options import SearchOptions
 from model.errors import UserError
 from model.results import (
     AblationResult,
@@ -139,7 +140,8 @@ class FakeTranslator(Translator):
             BeamNode(step, token, step - 1 if step else None, -float(step), -float(step), "kept", IN_BEAM)
             for step, token in enumerate(result.attention.predicted)
         )
-        return replace(result, n_forced=len(forced), beam_tree=nodes if tree else ())
+        options = SearchOptions(beam_size, length_penalty)
+        return replace(result, n_forced=len(forced), options=options, beam_tree=nodes if tree else ())
 
     def score(self, text: str, target: str | Sequence[int], gates=None) -> Translation:
         given = target.split() if isinstance(target, str) else [WORDS[i] for i in target if i != END.id]
@@ -151,7 +153,8 @@ class FakeTranslator(Translator):
         given = [WORDS[index] for index in forced if index != END.id]
         first = [] if given else ["silent"]
         silent = self._translation(text, [*given, *first, *original.text.split()[len(given) + len(first) :]])
-        silent = replace(silent, n_forced=len(forced))
+        options = SearchOptions(beam_size, length_penalty)
+        silent = replace(silent, n_forced=len(forced), options=options)
         before, after = changed_words(original.text, silent.text)
         differences = tuple(-0.5 * len(heads) for _ in original.ids)
         return AblationResult(heads, original, silent, before, after, differences)
@@ -201,7 +204,7 @@ class FakeTranslator(Translator):
 MEASURED = 100  # heads: more take too long to be measured without being asked
 
 
-def fake_short(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+def fake_summary(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dict[str, Any]:
     """What mattered, made up: each word needs the source word at its own place, and three heads matter."""
     record = translator.score(text, ids).attention
     steps, places = len(record.predicted), len(record.source)

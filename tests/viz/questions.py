@@ -13,6 +13,8 @@ from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.numerics import exact, translator_of
 from training.run.probes import measure
+from viz.payload import to_json
+from viz.server.backend import Backend
 
 TEXT = "Ein kleiner Hund läuft."
 CHECKPOINT = tiny_checkpoint(seed=1)
@@ -21,6 +23,7 @@ TRANSLATOR = translator_of(Translator(CHECKPOINT, "tiny"), exact(CHECKPOINT.mode
 IDS = list(
     TRANSLATOR.score(TEXT, "A small dog runs.").ids
 )  # given, since a random model would translate differently
+BACKEND = Backend({"tiny": TRANSLATOR})
 COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
 GOOD: dict[str, dict[str, Any]] = {
     "translate": {"prefix": IDS[:2]},
@@ -53,6 +56,13 @@ PAIRS = (
     ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),
     ProbePair("Die Tür ist heiß", "The door is hot"),
 )
+
+
+def ask(do: str, **fields: Any) -> Any:
+    """The answer to the valid request with other fields, as the browser reads it."""
+    reply = json.loads(to_json(BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})))
+    assert "error" not in reply, reply["error"]
+    return reply["answer"]
 
 
 def train(directory: Path) -> None:

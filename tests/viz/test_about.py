@@ -96,3 +96,14 @@ def test_a_model_says_where_it_fails_in_every_language_of_the_page(model):
 def test_a_model_without_such_lines_has_none(weaknesses):
     assert weaknesses_of({"weaknesses": weaknesses}) == weaknesses_of({}) == {}
     assert weaknesses_of({"weaknesses": {"en": [1, "a"]}}) == {"en": ["a"]}
+
+
+def test_a_model_that_was_moved_while_the_page_runs_still_says_its_facts(tmp_path):
+    save(
+        tiny_checkpoint(),
+        tmp_path / "x",
+        {"front": {}, "title": "x", "introduction": [], "facts": [["data", "two pairs"]]},
+    )
+    translator = Translator.load(tmp_path / "x")
+    (tmp_path / "x").rename(tmp_path / "moved")
+    assert card_rows(translator) == [("data", "two pairs")]

@@ -59,11 +59,6 @@ def test_no_text_spans_lines(entries):
         assert not [found for found in re.findall(r"`[^`]*`", code) if "\n" in found], name
 
 
-def test_modules_stay_short():
-    for path in viz.viewer.HERE.rglob("*.js"):
-        assert len(path.read_text("utf-8").splitlines()) <= 400, path
-
-
 def test_missing_fonts_are_replaced_by_what_every_system_has():
     look = viz.viewer.style("viewer.css", "panels.css", "page.css")
     written = re.sub(r"var\(--hl-font\)", "", look + viz.viewer.script())

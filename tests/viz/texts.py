@@ -141,5 +141,4 @@ def all_texts() -> set[str]:
 
 
 def places(text: str) -> set[str]:
-    """The values of a text."""
     return set(PLACE.findall(text))

@@ -21,8 +21,9 @@ from datasets import (
     load_dataset,
 )
 
+import model.files
 from model.errors import UserError
-from model.files import decode_lines, read_lines
+from model.files import read_lines
 from model.text.tokenizer import normalise
 from training.hardware import worker_processes
 
@@ -34,7 +35,7 @@ MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 RANDOM_LETTERS = (3, 8)  # the fewest and the most of a random word; as in viz/viewer/playground/tasks.js
 # Part of the cache key: `datasets` does not notice changed code.
 CODE = hashlib.sha256(
-    Path(__file__).read_bytes() + (inspect.getsource(normalise) + inspect.getsource(decode_lines)).encode()
+    Path(__file__).read_bytes() + (inspect.getsource(normalise) + inspect.getsource(model.files)).encode()
 ).hexdigest()
 
 

@@ -156,7 +156,7 @@ def check_split(output: Path, corpus: Corpus) -> None:
 
 
 def kept_snapshots(snapshots: Sequence[Snapshot], last: int, best: int) -> list[Snapshot]:
-    """The latest `last` and the best `best` snapshots; of equally good ones the earlier."""
+    """The newest `last` and the highest-scoring `best` snapshots; of equally good ones the earlier."""
     by_score = sorted(snapshots, key=lambda each: (-each.score, each.step))
     chosen = {each.step for each in (*by_score[:best], *snapshots[max(len(snapshots) - last, 0) :])}
     return [each for each in snapshots if each.step in chosen]

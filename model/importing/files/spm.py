@@ -24,7 +24,7 @@ ALGORITHMS: dict[int, Algorithm] = {1: "unigram", 2: "bpe"}
 
 
 def read_spm(path: Path) -> SentencePiece:
-    """The segmenter of a .spm file. Raises UserError for a broken file and for what `SentencePiece` lacks."""
+    """The segmenter of a .spm file. Raises UserError if the file is broken or needs what is not supported."""
     data = read_bytes(path, MAX_BYTES)
     try:
         message = _message(data)

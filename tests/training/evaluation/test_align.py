@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,7 +19,6 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, pharaoh_links, read_target, tiny_checkpoint, tiny_config, trained
 from tests.numerics import assert_float32, translator_of
 from tests.training.tiny import write_lines
-from training.__main__ import main
 from training.evaluation.align import (
     AlignedWords,
     AlignmentHead,
@@ -312,17 +309,10 @@ def test_a_head_is_given_or_chosen_by_gold(translator, files, tmp_path):
 
 
 @pytest.fixture
-def align(monkeypatch, capsys, files, tmp_path, translator):
-    """Run the command on the files and return what it wrote to standard output and error."""
+def align(command, files, tmp_path, translator):
+    """The command on the files."""
     save(translator.checkpoint, tmp_path / "model")
-    places = [str(tmp_path / "model"), "--source", str(files[0]), "--target", str(files[1])]
-
-    def run(*options: str | Path) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["training", "align", *places, *map(str, options)])
-        main()
-        return capsys.readouterr()
-
-    return run
+    return partial(command, "align", tmp_path / "model", "--source", files[0], "--target", files[1])
 
 
 def test_command_writes_a_line_for_each_pair(align, files, tmp_path):

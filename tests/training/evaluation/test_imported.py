@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,6 @@ from model.translator import Translator
 from tests.model.helpers import INFO, random_model, tiny_checkpoint
 from tests.model.importing.checkpoints import write_checkpoint
 from tests.training.tiny import write_lines
-from training.__main__ import main
 from training.evaluation.align import AlignmentHead, align_files, read_pair, read_words
 from training.evaluation.evaluate import evaluate, translate_sentences
 from training.evaluation.study import study
@@ -60,11 +60,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     write_lines(source, SOURCES)
     write_lines(target, TARGETS)
     return source, target
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
-    main()
 
 
 @pytest.mark.parametrize("wanted", ["fra", ">>fra<<", "fr", "fre"])
@@ -153,35 +148,22 @@ def test_the_study_of_an_imported_model(translator: Translator, files: tuple[Pat
     assert "cross 3.1, taught to align" in _every_head(found)
 
 
-def test_commands(
-    directory: Path,
-    files: tuple[Path, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
+def test_commands(directory: Path, files: tuple[Path, Path], tmp_path: Path, command: Callable[..., Any]):
     source, target = files
     pair = ("--source", source, "--reference", target)
-    call(monkeypatch, "evaluate", directory, *pair, "--target-language", "fr", "--json")
-    assert json.loads(capsys.readouterr().out)["unreadable"] == 0
+    printed, _ = command("evaluate", directory, *pair, "--target-language", "fr", "--json")
+    assert json.loads(printed)["unreadable"] == 0
     with pytest.raises(SystemExit, match="name one, such as fra, ita"):
-        call(monkeypatch, "evaluate", directory, *pair)
+        command("evaluate", directory, *pair)
     words = ("--source", source, "--target", target, "--target-language", "fra")
-    call(monkeypatch, "align", directory, *words)
-    assert "layer 3, head 1, rows where words are predicted, taught to align" in capsys.readouterr().err
+    _, errors = command("align", directory, *words)
+    assert "layer 3, head 1, rows where words are predicted, taught to align" in errors
     shutil.copytree(directory, tmp_path / "models" / NAME)
     save(tiny_checkpoint(), tmp_path / "models" / "own")
-    options = (
-        "--data",
-        tmp_path / "corpora",
-        "--models",
-        tmp_path / "models",
-        "--output",
-        tmp_path / "study",
-    )
-    call(monkeypatch, "study", *options, "--pairs", 1, "--only", NAME, "--target-language", "fra")
+    places = {"--data": "corpora", "--models": "models", "--output": "study"}
+    options = [word for name, folder in places.items() for word in (name, tmp_path / folder)]
+    printed, _ = command("study", *options, "--pairs", 1, "--only", NAME, "--target-language", "fra")
     assert [path.name for path in (tmp_path / "study").iterdir()] == [f"{NAME}.json"]
-    assert "32 heads on 1 pairs" in capsys.readouterr().out
+    assert "32 heads on 1 pairs" in printed
     shutil.rmtree(tmp_path / "models" / "own")
-    call(monkeypatch, "study", *options)  # by default not the imported ones
-    assert capsys.readouterr().out == ""
+    assert command("study", *options)[0] == ""  # by default not the imported ones

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +18,6 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.numerics import assert_float32, translator_of
 from tests.training.tiny import parallel_files, word_list, words, write_lines
-from training.__main__ import main
 from training.evaluation.study import (
     ablation_curve,
     findings,
@@ -206,15 +204,11 @@ def test_redundant_heads_are_those_before_the_first_fall(scores, redundant):
 # The whole
 
 
-def test_the_command_measures_every_model_and_its_file_reads_back(
-    small, corpora, tmp_path, monkeypatch, capsys
-):
+def test_the_command_measures_every_model_and_its_file_reads_back(small, corpora, tmp_path, command):
     save(small.checkpoint, tmp_path / "models" / "tiny")
     options = ["--data", corpora, "--gold", tmp_path / "gold", "--models", tmp_path / "models"]
-    words = ["study", *options, "--output", tmp_path / "study", "--pairs", 2]
-    monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
-    main()
-    assert "tiny.json: 15 heads on 2 pairs." in capsys.readouterr().out
+    printed, _ = command("study", *options, "--output", tmp_path / "study", "--pairs", 2)
+    assert "tiny.json: 15 heads on 2 pairs." in printed
     (found,) = load_studies(tmp_path / "study")
     assert (found.model, found.pairs, found.gold_pairs) == ("tiny", 2, 2)
     assert [head.errors is not None for head in found.heads] == [head.kind == "cross" for head in found.heads]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,6 @@ def text_of(directory: Path) -> str:
     return (directory / README).read_text(encoding="utf-8")
 
 
-def run(monkeypatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["training", *words])
-    command_line.main()
-
-
 # The cards that are shipped
 
 
@@ -84,7 +78,7 @@ def test_the_readme_is_the_card(shipped):
     assert not re.search(r"^\{\w+\}$", text_of(shipped), re.MULTILINE)  # each table has its place
 
 
-def test_every_command_on_the_card_parses(shipped, monkeypatch):
+def test_every_command_on_the_card_parses(shipped, monkeypatch, command):
     class ParsedError(Exception):
         pass
 
@@ -96,10 +90,10 @@ def test_every_command_on_the_card_parses(shipped, monkeypatch):
         monkeypatch.setattr(command_line, work, parsed)
     blocks = "".join(re.findall(r"^```bash\n(.*?)^```$", text_of(shipped), re.M | re.S))
     commands = re.findall(r"^python -m training (.*)$", blocks.replace("\\\n", " "), re.M)
-    assert {command.split()[0] for command in commands} >= {"train", "evaluate"}
-    for command in commands:
+    assert {line.split()[0] for line in commands} >= {"train", "evaluate"}
+    for line in commands:
         with pytest.raises(ParsedError):
-            run(monkeypatch, *shlex.split(command, comments=True))
+            command(*shlex.split(line, comments=True))
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
@@ -136,7 +130,7 @@ def test_everyday_translations_are_those_of_the_model(name):
 
 
 @pytest.mark.slow
-def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
+def test_every_figure_is_what_evaluate_prints(shipped, command):
     """HEADLIGHT_DATA lists the folders of the test sets as PATH does: the corpora and the runs."""
     corpora = [Path(folder) for folder in os.environ.get("HEADLIGHT_DATA", "").split(os.pathsep)]
     info = Translator.load(shipped).checkpoint.info
@@ -150,11 +144,9 @@ def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
         except UserError:
             pytest.skip(f"{shown['test set']} is not here; name its folder in HEADLIGHT_DATA")
         assert shown["sentences"] == len(files[1].read_text(encoding="utf-8").splitlines())
-        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", str(shown["beam"])]
-        run(monkeypatch, "evaluate", str(shipped), *words)
-        printed = {
-            line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()
-        }
+        words = ["--source", files[0], "--reference", files[1], "--beam", shown["beam"]]
+        lines = command("evaluate", shipped, *words)[0].splitlines()
+        printed = {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines}
         for name in TOLERANCE.keys() & shown.keys():
             value, rest = printed[name]
             assert shown[name] == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
@@ -235,17 +227,10 @@ def test_a_model_without_a_card_is_refused(directory, corpora):
         refresh(directory, corpora, SENTENCES)
 
 
-def test_cards_refreshes_every_model_of_a_folder(directory, tmp_path, monkeypatch, capsys):
-    write_lines(tmp_path / "everyday.json", [json.dumps({"model": SENTENCES[:1]})])
-    options = [
-        "--data",
-        tmp_path,
-        tmp_path / "more",
-        "--models",
-        tmp_path,
-        "--everyday",
-        tmp_path / "everyday.json",
-    ]
-    run(monkeypatch, "cards", *map(str, options))
-    assert capsys.readouterr().out == f"{directory / CARD}\n"
+def test_cards_refreshes_every_model_of_a_folder(directory, tmp_path, command):
+    everyday = tmp_path / "everyday.json"
+    write_lines(everyday, [json.dumps({"model": SENTENCES[:1]})])
+    data = ["--data", tmp_path, tmp_path / "more"]
+    printed, _ = command("cards", *data, "--models", tmp_path, "--everyday", everyday)
+    assert printed == f"{directory / CARD}\n"
     assert SENTENCES[0] in text_of(directory)

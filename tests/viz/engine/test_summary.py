@@ -217,8 +217,6 @@ def facts_in_node(folder: Path, translator: Translator, asked: list[Mapping[str,
 
 
 class Server:
-    """A server's answers about one sentence."""
-
     def __init__(self, backend: Backend, task: dict[str, Any]) -> None:
         self.backend, self.task = backend, task
         self.record = self.ask("translate", prefix=[])

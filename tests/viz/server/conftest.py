@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from collections.abc import Callable
@@ -12,12 +13,23 @@ from starlette.testclient import TestClient
 
 import app
 from tests.viz.fakes import FakeTranslator
+from tests.viz.loop import run
 from viz.server.connections import Access
 from viz.server.lifecycle import Service
 from viz.server.logs import JsonFormatter
 
 FRIEND = "https://school.example"  # the only other site that may read
 NAME = "headlight.example"  # the only name of the server besides its address
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(scope="module")

@@ -21,15 +21,13 @@ from model.results import KINDS, Head
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
 from model.text.tokenizer import EOS_ID
-from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
+from tests.viz.questions import BACKEND, COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, ask, train
 from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
-from viz.server.backend import UNEXPECTED, Backend
+from viz.server.backend import UNEXPECTED
 from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
 from viz.server.handlers.training import BROKEN_TRAINING
-
-BACKEND = Backend({"tiny": TRANSLATOR})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,13 +35,6 @@ def trained(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tiny")
     train(directory)
     return directory
-
-
-def ask(do, **fields):
-    """Return the answer as the browser reads it."""
-    reply = json.loads(to_json(BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})))
-    assert "error" not in reply, reply["error"]
-    return reply["answer"]
 
 
 def refused(**request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -34,22 +35,22 @@ def test_a_call_is_computed_when_it_is_read(service: Service, client: TestClient
     assert client.get(f"{CALL}/translate/{numbers[1]}").status_code == 404  # it has been read
 
 
-def room_for(monkeypatch: pytest.MonkeyPatch, service: Service, calls: int) -> None:
-    """Let so many small calls wait to be read, and begin with none."""
+@pytest.fixture
+def client_at(service: Service, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TestClient]:
+    """A function that returns a client at an address. Five small calls may wait to be read."""
     monkeypatch.setattr(service._calls, "unread", UnreadCalls())
-    monkeypatch.setattr(api, "MAX_UNREAD", calls * (CALL_BYTES + 100))
+    monkeypatch.setattr(api, "MAX_UNREAD", 5 * (CALL_BYTES + 100))
+    page = service.app()
+    return lambda address="192.0.2.1": TestClient(page, BASE, client=(address, 50_000))
 
 
 def start(client: TestClient) -> httpx.Response:
     return client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]})
 
 
-def test_a_call_that_is_about_to_be_read_is_not_dropped_for_another(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_call_that_is_about_to_be_read_is_not_dropped_for_another(client_at: Callable[..., TestClient]):
     """Its client comes back for it in a moment. The others of its address are refused and can come again."""
-    room_for(monkeypatch, service, 5)
-    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+    client = client_at()
     first = start(client).json()["event_id"]
     refused = [each for each in (start(client) for _ in range(20)) if each.status_code == 429]
     assert refused
@@ -59,18 +60,18 @@ def test_a_call_that_is_about_to_be_read_is_not_dropped_for_another(
     assert start(client).status_code == 200
 
 
-def test_calls_that_nobody_reads_make_room_for_others(service: Service, monkeypatch: pytest.MonkeyPatch):
-    room_for(monkeypatch, service, 5)
+def test_calls_that_nobody_reads_make_room_for_others(
+    client_at: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(api, "FRESH_SECONDS", 0)
-    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+    client = client_at()
     first, *others = (start(client).json()["event_id"] for _ in range(6))
     assert client.get(f"{CALL}/translate/{first}").status_code == 404
     assert "hUND" in client.get(f"{CALL}/translate/{others[0]}").text
 
 
-def test_large_calls_take_more_room(service: Service, monkeypatch: pytest.MonkeyPatch):
-    room_for(monkeypatch, service, 5)
-    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+def test_large_calls_take_more_room(client_at: Callable[..., TestClient]):
+    client = client_at()
     large = {"data": ["H" * 3 * CALL_BYTES, "tiny"]}
     assert [client.post(f"{CALL}/translate", json=large).status_code for _ in range(2)] == [200, 429]
     assert start(client).status_code == 200
@@ -83,12 +84,8 @@ def test_a_call_that_nobody_reads_for_a_while_is_dropped(service: Service, monke
         assert client.get(f"{CALL}/translate/{call}").status_code == 404
 
 
-def test_calls_of_one_address_do_not_drop_those_of_another(service: Service, monkeypatch: pytest.MonkeyPatch):
-    room_for(monkeypatch, service, 5)
-    page = service.app()
-    person, hostile = (
-        TestClient(page, BASE, client=(address, 50_000)) for address in ("192.0.2.1", "192.0.2.2")
-    )
+def test_calls_of_one_address_do_not_drop_those_of_another(client_at: Callable[..., TestClient]):
+    person, hostile = client_at("192.0.2.1"), client_at("192.0.2.2")
     early = start(person).json()["event_id"]
     for _ in range(20):
         start(hostile)

@@ -12,7 +12,7 @@ import pytest
 from model.translator import Translator
 from tests.visitor import ROOT
 from tests.viz.loop import run
-from tests.viz.questions import COMMON, GOOD, TRANSLATOR
+from tests.viz.questions import BACKEND, COMMON, GOOD
 from tests.viz.server.test_scheduler import Work, ask, quick, until
 from viz.limits import MAX_BODY, MAX_LISTED, MAX_SENTENCES
 from viz.server import work_queue
@@ -73,35 +73,30 @@ def test_sessions_behind_one_address_share_it():
     assert asked.index("p0") <= 1
 
 
-def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
+async def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
     """Ageing: the clock of the shares goes on, so later requests finish later than an old one."""
     queue = WorkQueue(1, 1)
 
     queue.running["busy"] = 0.0  # so that all wait at first
+    done: list[str] = []
 
-    async def steady() -> list[str]:
-        done: list[str] = []
+    async def one(name: str, seconds: float) -> None:
+        await queue.run(name, [Client("a", name)], seconds, lambda: (b"", True))
+        done.append(name)
 
-        async def one(name: str, seconds: float) -> None:
-            await queue.run(name, [Client("a", name)], seconds, lambda: (b"", True))
-            done.append(name)
-
-        tasks = [asyncio.create_task(one("long", 1.0))]
-        tasks += [asyncio.create_task(one(f"{n}", 0.1)) for n in range(3)]
-        await asyncio.sleep(0)
-        del queue.running["busy"]
-        queue._start_next()
-        for number in range(3, 100):  # two others always wait
-            await until(lambda number=number: len(done) >= number - 2)
-            tasks.append(asyncio.create_task(one(f"{number}", 0.1)))
-        await asyncio.gather(*tasks)
-        return done
-
-    done = run(steady())
+    tasks = [asyncio.create_task(one("long", 1.0))]
+    tasks += [asyncio.create_task(one(f"{n}", 0.1)) for n in range(3)]
+    await asyncio.sleep(0)
+    del queue.running["busy"]
+    queue._start_next()
+    for number in range(3, 100):  # two others always wait
+        await until(lambda number=number: len(done) >= number - 2)
+        tasks.append(asyncio.create_task(one(f"{number}", 0.1)))
+    await asyncio.gather(*tasks)
     assert 3 < done.index("long") < 50
 
 
-def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypatch: pytest.MonkeyPatch):
+async def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypatch: pytest.MonkeyPatch):
     """Two clients whose work takes a second; one of them made it look like a tenth."""
     now = [0.0]
     monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -115,11 +110,8 @@ def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypat
         await queue.run(f"{address}{number}", [Client(address)], estimated, work)
         done.append(address)
 
-    async def crowd() -> None:
-        both = [("cheat", 0.1), ("honest", 1.0)]
-        await asyncio.gather(*(one(*client, number) for client in both for number in range(6)))
-
-    run(crowd())
+    both = [("cheat", 0.1), ("honest", 1.0)]
+    await asyncio.gather(*(one(*client, number) for client in both for number in range(6)))
     assert abs(done[:8].count("cheat") - done[:8].count("honest")) <= 2
 
 
@@ -180,9 +172,8 @@ def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
 @pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("mute", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
-    backend = Backend({"tiny": TRANSLATOR})
     fits, over = ["w" * (MAX_LISTED // 20)] * 20, ["w" * (MAX_LISTED // 20 + 1)] * 20
     assert estimate_seconds({**request, name: fits}) < 15  # seconds for which others would wait
-    answered = backend.answer({**request, name: over})
+    answered = BACKEND.answer({**request, name: over})
     assert "8,000 characters in all" in answered["error"]
-    assert "characters in all" not in backend.answer({**request, name: fits}).get("error", "")
+    assert "characters in all" not in BACKEND.answer({**request, name: fits}).get("error", "")

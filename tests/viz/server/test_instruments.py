@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 
 from model.analysis.patching import head_outputs
 from model.results import KINDS, Head
-from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, TRANSLATOR
-from viz.payload import to_json
-from viz.server.backend import Backend
+from tests.viz.questions import GOOD, IDS, PATCH, TEXT, TRANSLATOR, ask
 
-BACKEND = Backend({"tiny": TRANSLATOR})
 OTHER = "Die Tür ist heiß."
-
-
-def ask(do, **fields):
-    reply = json.loads(to_json(BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})))
-    assert "error" not in reply, reply["error"]
-    return reply["answer"]
 
 
 def logits():

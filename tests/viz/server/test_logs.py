@@ -12,26 +12,22 @@ import sys
 import pytest
 
 from tests.visitor import ROOT
-from tests.viz.loop import run
 from viz.server.logs import MAX_PER_MINUTE, MAX_WORK_PER_MINUTE, JsonFormatter, RateLimit
 
 SECRET = "Mein Passwort ist Erdbeere"
 
 
-def test_a_failed_task_is_one_kind_of_line_without_its_words(caplog: pytest.LogCaptureFixture):
+async def test_a_failed_task_is_one_kind_of_line_without_its_words(caplog: pytest.LogCaptureFixture):
     """asyncio puts the task and its exception into the text of the message."""
 
     async def fail(number: int) -> None:
         raise ValueError(SECRET + str(number))
 
-    async def forget() -> None:
-        for number in range(20):
-            task = asyncio.create_task(fail(number))
-            await asyncio.wait([task])
-            del task
-        gc.collect()
-
-    run(forget())
+    for number in range(20):
+        task = asyncio.create_task(fail(number))
+        await asyncio.wait([task])
+        del task
+    gc.collect()
     # The collection may also find tasks of earlier tests.
     records = [
         record for record in caplog.records if record.name == "asyncio" and SECRET in record.getMessage()

@@ -138,33 +138,29 @@ def test_invalid_json_is_refused(content: bytes):
     assert len(json.loads(told)["detail"].split(". ")) == 1
 
 
-def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+async def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
     """Between two of them the event loop answers others."""
     order: list[str] = []
     monkeypatch.setattr(middleware, "_parse", lambda content: order.append("large" if content else "small"))
+    workload = Workload()
 
-    async def send_all() -> None:
-        workload = Workload()
+    async def one(content: bytes) -> None:
+        coming = iter([body(content)])
 
-        async def one(content: bytes) -> None:
-            coming = iter([body(content)])
+        async def receive() -> Any:
+            message = next(coming, None)
+            return message if message is not None else await asyncio.Event().wait()
 
-            async def receive() -> Any:
-                message = next(coming, None)
-                return message if message is not None else await asyncio.Event().wait()
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                order.append("answered")
 
-            async def send(message: Any) -> None:
-                if message["type"] == "http.response.start":
-                    order.append("answered")
+        scope = {"type": "http", "method": "POST", "path": ASK}
+        headers = [(b"content-type", b"application/json")]
+        await RequestFilter(answer, workload)({**scope, "headers": headers}, receive, send)
 
-            scope = {"type": "http", "method": "POST", "path": ASK}
-            headers = [(b"content-type", b"application/json")]
-            await RequestFilter(answer, workload)({**scope, "headers": headers}, receive, send)
-
-        bodies = [b"1" * (SMALL_BODY + 1)] * 3 + [b""]
-        await asyncio.gather(*map(one, bodies))
-
-    run(send_all())
+    bodies = [b"1" * (SMALL_BODY + 1)] * 3 + [b""]
+    await asyncio.gather(*map(one, bodies))
     assert order[:3] == ["large", "small", "answered"]
     assert order.count("large") == 3
 
@@ -235,10 +231,14 @@ def test_no_word_of_a_client_is_logged(method: str, path: str, lines: Any):
     assert "Erdbeere".lower() not in json.dumps(line).lower()
 
 
-def test_looking_at_the_page_is_not_logged(lines: Any):
+def test_looking_at_the_page_or_at_the_queue_position_is_not_logged(lines: Any):
+    look = json.dumps({"fn_name": "queue_position"}).encode()
     ask([body(b"")], "/", method="GET")
     ask([body(b"")], "/healthz", method="GET")
+    ask([body(look)])
     assert lines() == []
+    ask([body(look)], "/gradio_api/call/translate")
+    assert len(lines()) == 1
 
 
 @pytest.mark.parametrize(("mistake", "status"), [(KeyError, 400), (TypeError, 400), (OSError, 500)])
@@ -290,14 +290,6 @@ def test_a_request_of_the_viewer_is_cancelled_when_its_client_disconnects(lines:
 def test_a_disconnection_while_sending_is_not_an_error(lines: Any):
     assert ask([body(b"{", more=True), {"type": "http.disconnect"}]) == (None, b"")
     assert [(line["status"], line["level"]) for line in lines()] == [(middleware.CLIENT_GONE, "INFO")]
-
-
-def test_only_queries_of_the_queue_position_are_not_logged(lines: Any):
-    look = json.dumps({"fn_name": "queue_position"}).encode()
-    ask([body(look)])
-    assert lines() == []
-    ask([body(look)], "/gradio_api/call/translate")
-    assert len(lines()) == 1
 
 
 # With Gradio

@@ -25,7 +25,6 @@ POLICY = ("content-security-policy", "x-content-type-options: nosniff", "referre
 
 @pytest.fixture(scope="module")
 def port(service: Service) -> Iterator[int]:
-    """The port of a server that has been launched."""
     address = service.launch()
     yield int(address.rstrip("/").rpartition(":")[2])
     service.stop()

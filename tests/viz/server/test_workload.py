@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tests.viz.loop import run
 from tests.viz.server.test_middleware import answer, body
 from viz.server import connections
 from viz.server.connections import Workload
 from viz.server.middleware import RequestFilter
 
 
-def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.MonkeyPatch):
+async def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.MonkeyPatch):
     """Whatever the connections are that they come through: a proxy's visitors share its connections."""
     monkeypatch.setattr(connections, "MAX_REQUESTS", 2)
     finish = asyncio.Event()
@@ -41,14 +40,11 @@ def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.Mo
         await passing(scope, receive, send)
         return int(sent[0]["status"])
 
-    async def crowd() -> list[int]:
-        addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.7"]
-        asked = [asyncio.create_task(status(address)) for address in addresses]
-        await asyncio.wait(asked, timeout=0.01)
-        finish.set()
-        return [*await asyncio.gather(*asked), await status("2001:db8::3")]
-
-    assert run(crowd()) == [200, 200, 429, 200, 200]
+    addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.7"]
+    asked = [asyncio.create_task(status(address)) for address in addresses]
+    await asyncio.wait(asked, timeout=0.01)
+    finish.set()
+    assert [*await asyncio.gather(*asked), await status("2001:db8::3")] == [200, 200, 429, 200, 200]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +55,7 @@ def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.Mo
         (["hostile a", "hostile b", "person c"], {"hostile b", "person c"}),
     ],
 )
-def test_responses_that_nobody_reads_are_broken_off(
+async def test_responses_that_nobody_reads_are_broken_off(
     responses: list[str], finished: set[str], monkeypatch: pytest.MonkeyPatch
 ):
     """At most `MAX_UNSENT` bytes wait to be read; the oldest ones of the address with most go first."""
@@ -73,12 +69,9 @@ def test_responses_that_nobody_reads_are_broken_off(
                 await taken.wait()
             done.add(response)
 
-    async def crowd() -> None:
-        taken = asyncio.Event()
-        tasks = [asyncio.create_task(send(response, taken)) for response in responses]
-        await asyncio.wait(tasks, timeout=0.01)
-        taken.set()
-        await asyncio.gather(*tasks)
-
-    run(crowd())
+    taken = asyncio.Event()
+    tasks = [asyncio.create_task(send(response, taken)) for response in responses]
+    await asyncio.wait(tasks, timeout=0.01)
+    taken.set()
+    await asyncio.gather(*tasks)
     assert done == finished

@@ -37,9 +37,11 @@ def run_translation(translator: Translator, request: Request, **options: Any) ->
     return translator.translate(request.text, request.beam_size, request.length_penalty, **options)
 
 
-def payload_of(translator: Translator, request: Request, translation: Translation) -> dict[str, Any]:
-    """Return a translation as the viewer reads it."""
-    options = SearchOptions(request.beam_size, request.length_penalty)
+def payload_of(
+    translator: Translator, request: Request, translation: Translation, *, is_given: bool = False
+) -> dict[str, Any]:
+    """Return a translation as the viewer reads it; a given one, not searched, gets the request's options."""
+    options = SearchOptions(request.beam_size, request.length_penalty) if is_given else None
     return encode(translation, request.model, translator.title, options)
 
 
@@ -59,20 +61,20 @@ def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, Any
 @handler("target", TargetRequest, cost=0.8)
 def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The record of exactly these `ids`."""
-    return payload_of(translator, request, translator.score(request.text, request.ids))
+    return payload_of(translator, request, translator.score(request.text, request.ids), is_given=True)
 
 
 @handler("score", ScoreRequest, cost=0.6)
 def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
     """The record of a translation given as text, `target`."""
-    return payload_of(translator, request, translator.score(request.text, request.target))
+    return payload_of(translator, request, translator.score(request.text, request.target), is_given=True)
 
 
 @handler("mute", MuteRequest, cost=1.5)
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`.
 
-    An answer about a baseline other than nothing says what it was, and how many rows another sentence has.
+    With a baseline other than zero, the answer also has the baseline and its number of rows by kind.
     """
     baseline = _baseline(translator, request)
     result = _without_heads(translator, request, baseline, request.target)

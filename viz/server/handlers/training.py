@@ -123,7 +123,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
         hypotheses=(),
         n_forced=len(record.predicted),
     )
-    return payload_of(translator, request, translation)
+    return payload_of(translator, request, translation, is_given=True)
 
 
 @handler("training_heads", TrainingSentenceRequest, cost=1.0, is_cached=False)

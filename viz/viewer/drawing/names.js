@@ -1,4 +1,4 @@
-// The one name of a row and of a cell. A row of the decoder and of cross-attention is a step of the translation: it reads
+// How the page names a row and a cell. A row of the decoder and of cross-attention is a step of the translation: it reads
 // one token and writes the next one, and both words are its name, whichever head or value is on screen.
 
 import { element, tokenText, visible } from './dom.js';

@@ -1,11 +1,13 @@
 // Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
 // where it comes from.
 
+import { KINDS } from '../domain/payload.js';
+import { entropy, sum } from '../domain/math.js';
+import { THRESHOLDS } from '../domain/limits.js';
 import { evidenceOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
-const CLEARLY = 1.01; // times as large
 
 // The measures of all heads of a record by kind and name, [layer][head], and the roles by these definitions.
 export function measureHeads({ tokens, trace }, definitions) {
@@ -14,7 +16,7 @@ export function measureHeads({ tokens, trace }, definitions) {
   const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
   const keys = { encoder: source, decoder: read, cross: source };
   const [measures, roles] = [{}, {}];
-  for (const kind of ['encoder', 'decoder', 'cross']) {
+  for (const kind of KINDS) {
     const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
     roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, definitions)));
@@ -94,20 +96,10 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
   };
 }
 
-function sum(values) {
-  return values.reduce((total, value) => total + value, 0);
-}
-
 function strongestOf(line) {
   let key = 0;
   for (let place = 1; place < line.length; place += 1) if (line[place] > line[key]) key = place;
   return { key, weight: line[key] };
-}
-
-function entropy(line) {
-  let nats = 0;
-  for (const weight of line) if (weight > 0) nats -= weight * Math.log(weight);
-  return Math.max(0, nats) / Math.LN2;
 }
 
 // The most common offset from a query to its strongest key; entry d of the counts is the offset d - (rows - 1).
@@ -142,7 +134,7 @@ function focusOffsetOf(lines, words, mean) {
       predicting += lines[row][key] * mean[row * columns + key];
       reading += lines[row + 1][key] * mean[row * columns + key];
     }
-  return reading > CLEARLY * predicting ? -1 : 0;
+  return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }
 
 // The first role that applies; the last one, mixed, has no measure.

@@ -1,12 +1,12 @@
 // Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
+import { SCALE } from '../domain/payload.js';
 import { splitPrefix } from '../domain/source_prefix.js';
 import { measureHeads } from './measures.js';
 import { normalise } from './text/tokenizer.js';
 import { inEnglish } from '../locales/language.js';
 
-const SCALE = 65535;
 const UNIT = 1e-4; // the last digit that the page shows
 
 // `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from

@@ -7,9 +7,10 @@ import { sameQuestion } from '../state/questions.js';
 import { QUESTIONS, SERVER_ONLY, instrumentNamed } from '../instruments/instruments.js';
 import { taskOf } from '../domain/payload.js';
 import { trainingStep } from '../state/queries.js';
+import { VALUES } from '../values/values.js';
 import { say, tell } from '../locales/language.js';
 
-// What the status line says meanwhile; viz/viewer/instruments has the instruments.
+// What the status line says meanwhile; an instrument and a value say it themselves.
 const DOING = {
   beams: () => say('Searching with a beam'),
   beside: () => say('Computing the second view'),
@@ -25,12 +26,19 @@ const DOING = {
   translate: () => '', // the page says it in a place of its own
   training_heads: () => say('Measuring the heads at each step'),
   training_step: () => say('Reading this step of the training'),
-  transformed_norm: () => say('Computing these values'),
   summary: () => say('Measuring what mattered'),
-  leave_one_out: () => say('Hiding each source word in turn'),
+  ...ofValues((value) => value.doing),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
-const WITHOUT_MUTING = ['cell', 'remove_word', 'transformed_norm', 'leave_one_out', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
+// What is computed of the tokens on screen with all heads.
+const WITHOUT_MUTING = ['cell', 'remove_word', ...Object.keys(ofValues(() => null)), ...QUESTIONS];
+
+// Something of each value that is asked for, by the name of its request.
+function ofValues(something) {
+  return Object.fromEntries(
+    VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]),
+  );
+}
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 export function startWorker(code, name) {

@@ -1,4 +1,4 @@
-// What a value of a cell has, as it is for the usual one: numbers of the heads on screen. A file of this folder says where
+// The defaults of a value of a cell: numbers of the heads on screen. A file of this folder says where
 // its value differs; the panels ask the value, and none of them knows its name.
 
 import { fixed } from '../drawing/numbers.js';
@@ -14,18 +14,19 @@ export const OF_HEADS = {
   isShare: false, // whether each row adds up to 1: then the other cells are scaled up while some are hidden, and a row has an entropy
   isOfHeads: true, // whether it is about heads; otherwise choosing a head shows the first value that is
   isSubtracted: false, // whether A minus B can be shown
-  kinds: KINDS, // that it is about
+  kinds: KINDS, // for which it exists
   request: null, // the name of the request that brings its numbers; null if the page has them
+  doing: null, // what the status line says while its numbers are asked for
   read: (answer) => answer, // the answer, as `state.values` keeps it
   canBeShown: ({ values }, { request }) => !request || Boolean(values[request]), // now; until then, weights are shown
   isChosen: () => true, // whether the person has chosen what it needs
   choose: null, // the changes of its button, where it is not simply shown; gets the state and a function that keeps the heads on screen
   linkOf: (_, { name }) => ({ mode: name }), // the parameters of a link that opens it; null if a link cannot hold it
-  title: null, // of the matrix, where the heads are none
+  title: null, // of the matrix, if the value is not about heads
   arcs: null, // what an arc of the strip joins, where the heads do not say it
   hint: () => '', // what to do now, if the person has to choose more
   factsOf: () => [], // sentences about the whole matrix; get the state and what is subtracted
-  sayCell: null, // the sentence about one cell, where it is not its name, number, rank and row
+  sayCell: null, // the sentence about a cell, if it is not the usual one: name, number, rank and row
   sayRow: (names) => sayParts('{row} reads most from {column} {value}', names),
   sayColumn: (names) => sayParts('{column} is read most by {row} {value}', names),
 };

@@ -15,6 +15,7 @@ export const transformedNorm = {
     say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),
   label: () => say('norm'),
   request: 'transformed_norm',
+  doing: () => say('Computing these values'),
   read: unpackKinds,
   gridOf(state) {
     const array = state.values.transformed_norm[state.kind];

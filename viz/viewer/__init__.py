@@ -31,7 +31,7 @@ SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js", "playground/worker.js")  # for Workers: models that answer, models that train
 PLAYGROUND = ("playground/view.js",)  # fetched when it is first opened; needs the script of the page
 
-# Comments, types and indentation, a fifth of what a visitor would get. No text of the viewer goes over two lines.
+# Comments, types and indentation, a fifth of what a visitor would get. No text of the viewer spans two lines.
 _SPARED = re.compile(
     r"^ *//.*\n|^ */\*\*(?:(?!\*/)[\s\S])*\*/\n|/\*\*(?:(?!\*/).)*\*/ ?|(?<=[;,{(\[\])}]) +// .*$|^ +",
     re.MULTILINE,

@@ -241,6 +241,7 @@ interface Value {
   isSubtracted: boolean;
   kinds: Kind[];
   request: string | null;
+  doing: (() => string) | null;
   read(answer: Answer): any;
   canBeShown(state: State, value: Value): boolean;
   isChosen(state: State): boolean;

@@ -296,7 +296,7 @@ def test_make_installs_the_versions_of_the_lock(tmp_path: Path) -> None:
 
     def installs(target: str) -> list[str]:
         run = subprocess.run([*command, "-n", target], cwd=ROOT, check=True, capture_output=True, text=True)
-        return [line for line in run.stdout.splitlines() if " install " in line]
+        return [line for line in run.stdout.splitlines() if " pip install " in line]
 
     assert [f"--constraint {versions}" in line for line in installs("lint")] == [True, True]
     assert [f"--constraint {versions}" in line for line in installs("lock")] == [False]  # it may contradict

@@ -67,7 +67,7 @@ export function wordsOf(tokens, areAlone) {
   let number = 0; // of the word as it is written
   return found.map((word) => {
     if (!word.name.startsWith(JOINED)) number += 1;
-    return { ...word, written: number, ...(isRepeated(word) ? { number } : {}) };
+    return Object.assign(word, { written: number }, isRepeated(word) ? { number } : {});
   });
 }
 

@@ -168,7 +168,9 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
   const chosen = logProbabilities.slice(prefixLength);
   const isChanged = isMuted || prefixLength > 0;
   const notices =
-    chosen.length > 0 ? noticesOf(translator, tokens.source, own, { chosen, isChanged }) : givenNotices(logProbabilities);
+    chosen.length > 0
+      ? noticesOf(translator, tokens.source, own, { chosen, isChanged })
+      : givenNotices(logProbabilities);
   if (target.includes(UNK_ID))
     notices.push(message('The given translation has characters that the model reads as <unk>.'));
   return {

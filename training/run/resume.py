@@ -93,7 +93,7 @@ def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer)
 def read_state(path: Path) -> tuple[Progress, dict[str, Tensor]]:
     """The position and the tensors of a run. Raises UserError on a missing or broken file."""
     try:
-        with safe_open(path, framework="pt") as stream:
+        with safe_open(path, framework="pt", backend="pread") as stream:
             metadata = stream.metadata()
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
             # Runs that began with an earlier version have no checksum.

@@ -16,7 +16,7 @@ UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
 )
 
-USUAL_WEIGHTS = 9_400_000  # of the model de-en, whose speed the estimates are about
+USUAL_WEIGHTS, USUAL_HEADS = 9_400_000, 96  # of the model de-en, whose speed the estimates are about
 
 logger = logging.getLogger("headlight")
 
@@ -36,7 +36,8 @@ class Backend:
         if translator is None:
             return CHEAPEST  # it is refused
         checkpoint = translator.checkpoint
-        slowness = max(1.0, checkpoint.model.config.n_parameters / USUAL_WEIGHTS)
+        config = checkpoint.model.config
+        slowness = max(1.0, config.n_parameters / USUAL_WEIGHTS, config.total_heads / USUAL_HEADS)
 
         def count_tokens(text: str) -> float:
             try:

@@ -24,7 +24,7 @@ LARGEST = {
 }
 # Few weights can make many maps, so these are bounded too.
 MOST_HEADS = 768  # of the three kinds of attention; Pegasus has as many
-MOST_ATTENTION = 4096  # width of the queries of all heads of a layer
+MOST_QUERIES = 65_536  # numbers in the queries of all heads; Pegasus has 49,152
 # Settings that name one of several ways.
 CHOICES = {
     "norm": ("pre", "post"),
@@ -86,10 +86,10 @@ class ModelConfig:
                 raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads and not self.d_key:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
-        if self.total_heads > MOST_HEADS or self.d_attention > MOST_ATTENTION:
+        if self.total_heads > MOST_HEADS or self.total_queries > MOST_QUERIES:
             raise UserError(
-                f"The model has {self.total_heads:,} heads with queries of {self.d_attention:,} numbers in a "
-                f"layer; at most {MOST_HEADS} and {MOST_ATTENTION:,} are read."
+                f"The model has {self.total_heads:,} heads with queries of {self.total_queries:,} numbers in "
+                f"all; at most {MOST_HEADS} and {MOST_QUERIES:,} are read."
             )
         if self.d_model % 2:
             raise UserError(f"d_model {self.d_model} must be even for sinusoidal positions.")
@@ -141,6 +141,11 @@ class ModelConfig:
     def total_heads(self) -> int:
         """The heads of the encoder, the decoder and the cross-attention."""
         return self.n_heads * (self.n_encoder_layers + 2 * self.n_decoder_layers)
+
+    @property
+    def total_queries(self) -> int:
+        """Width of the queries of all these heads together."""
+        return self.total_heads * self.d_head
 
     def map_cells(self, source: int, target: int) -> int:
         """How many attention weights the record of a translation has, by the tokens of its sides."""

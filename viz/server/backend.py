@@ -16,7 +16,8 @@ UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
 )
 
-USUAL_WEIGHTS, USUAL_HEADS = 9_400_000, 96  # of the model de-en, whose speed the estimates are about
+# Of the model de-en, whose speed the estimates are about.
+USUAL_WEIGHTS, USUAL_HEADS, USUAL_QUERIES = 9_400_000, 96, 3072
 
 logger = logging.getLogger("headlight")
 
@@ -37,7 +38,12 @@ class Backend:
             return CHEAPEST  # it is refused
         checkpoint = translator.checkpoint
         config = checkpoint.model.config
-        slowness = max(1.0, config.n_parameters / USUAL_WEIGHTS, config.total_heads / USUAL_HEADS)
+        slowness = max(
+            1.0,
+            config.n_parameters / USUAL_WEIGHTS,
+            config.total_heads / USUAL_HEADS,
+            config.total_queries / USUAL_QUERIES,
+        )
 
         def count_tokens(text: str) -> float:
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Mapping
-from functools import lru_cache
 
 from gradio.route_utils import get_root_url
 from starlette.requests import Request
@@ -16,7 +15,7 @@ from viz.server.component import script_address
 
 PATHS = ("/", "/config", "/gradio_api/info", "/gradio_api/openapi.json")
 HOST = "document.invalid"  # for which they are made
-MAX_KEPT = 64  # answers, each for one address of the page
+MAX_PACKED = 64  # answers, each for one address of the page
 
 
 class Documents:
@@ -33,7 +32,7 @@ class Documents:
         self.link = f"<{script_address('viewer.js')}>; rel=preload; as=script"
         self.made: dict[str, tuple[bytes, str]] = {}  # content and its type, by path
         self.making = asyncio.Lock()
-        self.packed = lru_cache(MAX_KEPT)(self._packed)
+        self.packed: dict[tuple[str, str], bytes] = {}  # by path and address of the page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -45,11 +44,20 @@ class Documents:
             if path not in self.made:
                 self.made[path] = await self._make({**scope, "path": path})
         request = Request(scope)
-        is_packed = "gzip" in request.headers.get("accept-encoding", "")
-        content = self.packed(path, get_root_url(request, request.url.path, None), is_packed)
-        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if is_packed else {})
-        headers |= {"Link": self.link} if path == "/" else {}
-        await Response(content, 200, headers, self.made[path][1])(scope, receive, send)
+        content, kind = self.made[path]
+        origin = get_root_url(request, request.url.path, None)
+        headers = {"Vary": "Accept-Encoding"} | ({"Link": self.link} if path == "/" else {})
+        if "gzip" in request.headers.get("accept-encoding", "") and self._is_packed(path, origin):
+            headers, content = headers | {"Content-Encoding": "gzip"}, self.packed[path, origin]
+        else:
+            content = _at(origin, content)
+        await Response(content, 200, headers, kind)(scope, receive, send)
+
+    def _is_packed(self, path: str, origin: str) -> bool:
+        """Whether the answer is there compressed: that takes 5 ms, too much for any port that a client names."""
+        if (path, origin) not in self.packed and len(self.packed) < MAX_PACKED:
+            self.packed[path, origin] = gzip.compress(_at(origin, self.made[path][0]))
+        return (path, origin) in self.packed
 
     async def _make(self, scope: Scope) -> tuple[bytes, str]:
         parts: list[bytes] = []
@@ -70,6 +78,6 @@ class Documents:
             content = content.replace(mark, added + mark, 1)
         return content, headers[b"content-type"].decode()
 
-    def _packed(self, path: str, origin: str, is_packed: bool) -> bytes:
-        content = self.made[path][0].replace(f"http://{HOST}".encode(), origin.encode())
-        return gzip.compress(content, 6) if is_packed else content
+
+def _at(origin: str, content: bytes) -> bytes:
+    return content.replace(f"http://{HOST}".encode(), origin.encode())

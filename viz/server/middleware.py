@@ -21,7 +21,7 @@ from model.errors import quote_untrusted
 from viz.limits import MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, MAX_VALUES, SMALL_BODY
 from viz.server.connections import MAX_HEADER_LINES, Access, client_address
 from viz.server.handlers import find_handler
-from viz.server.inbox import ITEM_BYTES, Inbox
+from viz.server.inbox import REQUEST_BYTES, Inbox
 from viz.server.logs import REQUESTS
 from viz.server.work_queue import RETRY_LATER, STOPPING, Client, asking
 
@@ -112,7 +112,7 @@ class RequestFilter:
         try:
             self._check(context)
             if context.has_body:
-                context.count(ITEM_BYTES + context.length)
+                context.count(REQUEST_BYTES + context.length)
                 await context.read_body(self.large_bodies)
             asking.set(context.client)
             work = self.app(scope, context.receive, context.send)

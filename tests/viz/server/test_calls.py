@@ -9,8 +9,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from viz.server import inbox
-from viz.server.inbox import ITEM_BYTES, TOO_MUCH, Inbox
+from viz.server import inbox, middleware
+from viz.server.inbox import CALL_BYTES, TOO_MUCH, Inbox
 from viz.server.lifecycle import Service
 
 CALL, JOIN, DATA = "/gradio_api/call", "/gradio_api/queue/join", "/gradio_api/queue/data"
@@ -39,7 +39,8 @@ def test_a_call_is_computed_when_it_is_read(service: Service, client: TestClient
 def client_at(service: Service, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TestClient]:
     """A function that returns a client at an address, which has room for five small calls."""
     monkeypatch.setattr(service._calls, "inbox", Inbox())
-    monkeypatch.setattr(inbox, "MAX_OF_ADDRESS", 6 * (ITEM_BYTES + 100))
+    monkeypatch.setattr(inbox, "MAX_OF_ADDRESS", 6 * (CALL_BYTES + 100))
+    monkeypatch.setattr(middleware, "REQUEST_BYTES", CALL_BYTES)
     page = service.app()
     return lambda address="192.0.2.1": TestClient(page, BASE, client=(address, 50_000))
 

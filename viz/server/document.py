@@ -54,7 +54,7 @@ class Documents:
         await Response(content, 200, headers, kind)(scope, receive, send)
 
     def _is_packed(self, path: str, origin: str) -> bool:
-        """Whether the answer is there compressed. That takes 5 ms: too long for any port that a client names."""
+        """Whether the answer is there compressed: that takes 5 ms, too long for any port a client names."""
         if (path, origin) not in self.packed and len(self.packed) < MAX_PACKED:
             self.packed[path, origin] = gzip.compress(_at(origin, self.made[path][0]))
         return (path, origin) in self.packed

@@ -108,6 +108,8 @@ class RequestFilter:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        # Gradio's page asks with a slash at the end. A redirect would leave the path of a proxy.
+        scope = {**scope, "path": scope["path"].removesuffix("/") or "/"}
         context = RequestContext(scope, receive, send, self.inbox)
         try:
             self._check(context)

@@ -96,3 +96,11 @@ def test_calls_of_a_session_that_is_read_are_counted_like_all_others(
     assert {type(each.body) for each in service._calls.inbox.calls.values()} == {bytes}
     assert client.get(f"{DATA}?session_hash=one").text.count("hUND") >= statuses.count(200)
     assert not service._calls.inbox.sizes
+
+
+def test_a_slash_at_the_end_changes_nothing(client: TestClient):
+    """Gradio's page asks so; a redirect would lead out of the path of a proxy."""
+    request = {"fn_name": "ask", "data": {"do": "nothing"}}
+    for slash in ("", "/"):
+        answered = client.post(f"/gradio_api/component_server{slash}", json=request, follow_redirects=False)
+        assert answered.status_code == 200

@@ -95,7 +95,8 @@ bench-browser: $(TESTS_INSTALLED) $(BENCHMARKS_INSTALLED) ## print how fast the 
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
-attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, and print what that does to others
+attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, directly and behind nginx; print what that does to others
+	@PATH=$$PATH:/usr/sbin command -v nginx >/dev/null || sudo -n apt-get install --yes nginx || apt-get install --yes nginx || true
 	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack --previous $(PREVIOUS) $(ARGS)
 
 lock: | $(VENV)/bin/uv ## write requirements.lock: every package, with the hashes of its files for every machine

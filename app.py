@@ -62,6 +62,10 @@ NO_MODELS = (
     "<code>runs/reverse-words-small/best</code> to <code>assets/models/reverse</code>, then start this page "
     "again."
 )
+OPEN = (
+    "Everyone who reaches %s can use this page, which is meant for people you know; for the open internet "
+    "put nginx in front of it (docs/deployment.md) and name it with --trusted-proxy."
+)
 # `Headlight` once its script is there; Gradio may call the functions of its widgets before.
 LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {
   const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
@@ -223,6 +227,8 @@ def main(
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
+    if access.is_open(host):
+        logger.warning(OPEN, host)
     service = create(translators, problems, access)
     service.install_signal_handlers()
     address = service.launch(listener)

@@ -64,7 +64,8 @@ def open_tensors(path: Path, max_bytes: int) -> safe_open:
             header_bytes = int.from_bytes(stream.read(8), "little")
         if header_bytes > MAX_HEADER_BYTES:
             raise UserError(f"{path} is truncated or broken (its header is too long); copy it again.")
-        return safe_open(path, framework="pt")
+        # Not mapped into memory: a program that rewrites the file would end this one.
+        return safe_open(path, framework="pt", backend="pread")
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{path} is truncated or broken ({quote_untrusted(str(error))}); copy it again."

@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks import attack, hostile
+from tests.benchmarks import attack, hostile, strangers
+from tests.nginx import program
 from tests.visitor import Server, serving
 from tests.viz.loop import run
+
+NEEDS_NGINX = pytest.mark.skipif(
+    program() is None, reason="there is no nginx, which Debian's package installs"
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +85,7 @@ def test_a_tokenizer_that_takes_minutes_stops_nobody():
 
 
 @pytest.mark.slow
-def test_idle_sockets_lock_nobody_out():
-    found = attack.idle_sockets()
-    assert found["a question after that, s"] < 10
-    assert found["all sockets closed after, s"] < 30  # 10 s for the header, and one for each full table
-    assert found["log, kB"] < 100
+@pytest.mark.parametrize("through_nginx", [False, pytest.param(True, marks=NEEDS_NGINX)])
+def test_a_neighbour_of_strangers_is_served_and_memory_is_bounded(through_nginx: bool):
+    for name, figures in attack.strangers_attack(through_nginx):
+        assert all(figures[what] <= most for what, most in strangers.LIMITS.items()), (name, figures)

@@ -20,6 +20,7 @@ import app
 from model.errors import UserError
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
 from viz.server import port as port_setting
+from viz.server.connections import Access
 from viz.server.lifecycle import listen
 from viz.server.middleware import CLIENT_GONE
 
@@ -114,6 +115,31 @@ def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(port_setting, "PORT", port)
     with pytest.raises(UserError, match="from 1 to 65535"):
         listen("127.0.0.1", port_setting.port())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "school.example"])
+def test_a_page_that_others_reach_without_a_proxy_says_so(host: str):
+    assert Access().is_open(host)
+    assert not Access(proxies=["127.0.0.1"]).is_open(host)
+    assert not any(map(Access().is_open, ("127.0.0.1", "localhost", "::1", "[::1]")))
+
+
+IDLE = """
+import time, app
+from tests.viz.fakes import FakeTranslator
+service = app.create({"tiny": FakeTranslator("tiny", "Tiny")})
+service.launch()
+time.sleep(2)
+before = time.process_time()
+time.sleep(5)
+print((time.process_time() - before) / 5)
+"""
+
+
+@pytest.mark.slow
+def test_an_idle_page_takes_no_time():
+    run = subprocess.run([sys.executable, "-c", IDLE], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 0.003  # of a core
 
 
 # Without a network, a disk or a steady clock

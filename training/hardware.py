@@ -116,8 +116,9 @@ def stop_requests() -> Iterator[Event]:
         restore()
         tqdm.write("Stopping after this step or validation; ask again to stop at once.")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        handlers[number] = signal.signal(number, note)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if number := getattr(signal, name, None):  # Windows has no SIGHUP, which the end of a terminal sends
+            handlers[number] = signal.signal(number, note)
     try:
         yield requested
     finally:

@@ -20,7 +20,15 @@ from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
 from model.storage.card import Card
-from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
+from model.storage.checkpoint import (
+    JOINT,
+    Checkpoint,
+    ModelInfo,
+    load,
+    load_tokenizers,
+    save,
+    save_tokenizers,
+)
 from model.storage.run import LATEST
 from model.text.tokenizer import Tokenizer
 from model.translator import Translator
@@ -35,10 +43,9 @@ from training.hardware import keep_freed_memory, start_accelerator, stop_request
 from training.loss import SequenceLoss
 from training.optimizer import make_optimizer
 from training.run.card import run_card
+from training.run.damage import BEST, SNAPSHOTS, reading
 from training.run.directory import (
-    BEST,
     EVALUATION,
-    SNAPSHOTS,
     STATE,
     RunLog,
     check_config,
@@ -133,7 +140,8 @@ class Trainer:
         elif self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             save_tokenizers(self.output, *self._new_tokenizers(corpus.train))
-        self.tokenizers = load_tokenizers(self.output, config.model.tied)
+        with reading(self.output / JOINT):
+            self.tokenizers = load_tokenizers(self.output, config.model.tied)
         self.train, kept = encode_pairs(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
         mixture = Mixture.of(corpus.train.select(kept), dict(config.weights))
@@ -213,22 +221,23 @@ class Trainer:
 
     def _loop(self, deadline: float, log: RunLog | None) -> None:
         config, progress = self.config, self.progress
-        batches, window = self._batches(), TrainingWindow()
+        batches, self.window = self._batches(), TrainingWindow(**progress.window)
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
                 self.recorder.record(progress.history_step)
-                self._step(list(islice(batches, config.accumulate)), window)
+                self._step(list(islice(batches, config.accumulate)), self.window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
-                    values = window.values()
+                    values = self.window.values()
                     speed = f"{values['tokens_per_second']:,.0f}"
                     bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=speed)
                     log.write(progress.history_step, {f"train/{n}": v for n, v in values.items()})
-                    window = TrainingWindow()
+                    self.window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
+                    self.window = TrainingWindow()
                     self._validate(log)
-                    window = TrainingWindow()
+                    self.window = TrainingWindow()  # without the time of the validation
                 elif progress.step % config.save_every == 0:
                     self._save()
             self.recorder.record(progress.history_step, last=True)
@@ -359,6 +368,7 @@ class Trainer:
         """Write the model directory and, once it is complete, the state to resume from."""
         if self.main:
             save(self.checkpoint(), self.output / LATEST)
+            self.progress.window = self.window.sums
             save_state(self.output / STATE, self.model, self.optimizer, self.progress)
             remove_snapshots(self.output, self.progress.snapshots)
 

@@ -23,6 +23,7 @@ from model.network.transformer import Encoded, HeadGates, Transformer
 from model.text.tokenizer import BOS_ID, EOS_ID
 
 CERTAIN = 1e-3  # nats by which a token must lead: rounding changes the lead by less
+MAX_CELLS = 1 << 26  # attention weights that a search keeps, 268 MB; de-en has 3.6 million a hypothesis
 PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow
 
 
@@ -115,7 +116,7 @@ class Inference:
         Raises UserError if the model's weights are so large that its numbers are not finite.
         """
         ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
-        if source.compiled and options.beam_size <= MAX_ROWS:
+        if source.compiled and options.beam_size <= MAX_ROWS and self._keeps_few_maps(source, options):
             (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
             _check_finite(found.candidates)
             return found.candidates, found.steps
@@ -124,6 +125,12 @@ class Inference:
         )
         _check_finite(candidates)
         return candidates, None
+
+    def _keeps_few_maps(self, source: EncodedSource, options: SearchOptions) -> bool:
+        """Whether there is room for the weights of every hypothesis, which only the kernels' search keeps."""
+        length = source.ids.shape[1]
+        cells = self.model.config.map_cells(length, options.limit(length))
+        return options.beam_size * cells <= MAX_CELLS
 
     @torch.inference_mode()
     def search_batch(

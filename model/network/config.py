@@ -22,6 +22,9 @@ LARGEST = {
     "n_buckets": 256,
     "max_distance": 16_384,
 }
+# Few weights can make many maps, so these are bounded too.
+MOST_HEADS = 768  # of the three kinds of attention; Pegasus has as many
+MOST_QUERIES = 65_536  # numbers in the queries of all heads; Pegasus has 49,152
 # Settings that name one of several ways.
 CHOICES = {
     "norm": ("pre", "post"),
@@ -83,6 +86,11 @@ class ModelConfig:
                 raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads and not self.d_key:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
+        if self.total_heads > MOST_HEADS or self.total_queries > MOST_QUERIES:
+            raise UserError(
+                f"The model has {self.total_heads:,} heads with queries of {self.total_queries:,} numbers in "
+                f"all; at most {MOST_HEADS} and {MOST_QUERIES:,} are read."
+            )
         if self.d_model % 2:
             raise UserError(f"d_model {self.d_model} must be even for sinusoidal positions.")
         if not 0 <= self.dropout < 1:
@@ -128,6 +136,21 @@ class ModelConfig:
     def d_head(self) -> int:
         """Width K of one head's queries, keys and values."""
         return self.d_key or self.d_model // self.n_heads
+
+    @property
+    def total_heads(self) -> int:
+        """The heads of the encoder, the decoder and the cross-attention."""
+        return self.n_heads * (self.n_encoder_layers + 2 * self.n_decoder_layers)
+
+    @property
+    def total_queries(self) -> int:
+        """Width of the queries of all these heads together."""
+        return self.total_heads * self.d_head
+
+    def map_cells(self, source: int, target: int) -> int:
+        """How many attention weights the record of a translation has, by the tokens of its sides."""
+        decoder = self.n_decoder_layers * target * (target + source)
+        return self.n_heads * (self.n_encoder_layers * source * source + decoder)
 
     @property
     def d_attention(self) -> int:

@@ -302,6 +302,11 @@ def _read_model(config: ModelConfig, path: Path) -> Transformer:
         raise UserError(
             f"{path} is truncated or broken ({quote_untrusted(str(error))}); copy it again."
         ) from error
+    except (MemoryError, RuntimeError) as error:  # torch has no error of its own for memory
+        raise UserError(
+            f"{path} does not fit into the memory that is free ({4 * config.n_parameters / 1e9:.1f} GB are "
+            "needed); close other programs or choose a smaller model."
+        ) from error
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{path} has weights that are infinite or not numbers; copy it from an earlier save.")
     return model.eval()

@@ -25,6 +25,7 @@ def record_directory(directory: Path) -> Path:
 
 def lock_of(run: Path) -> Path:
     """The file that a process locks while it trains into a run directory."""
+    run = run.resolve()  # a link to the run is the same run
     return run.with_name(f".{run.name}.lock")
 
 

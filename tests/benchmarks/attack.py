@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import multiprocessing
 import signal
 import socket
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,8 +28,10 @@ import httpx
 import psutil
 import tyro
 
+from tests.benchmarks import strangers
 from tests.benchmarks.hostile import ON_THEIR_OWN, Figures, flood, foreign_site, missing_fields
 from tests.benchmarks.previous import release
+from tests.nginx import behind_nginx, program
 from tests.visitor import ROOT, Server, Visitor, serving
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
@@ -218,50 +222,6 @@ def fate(question: asyncio.Task[Any]) -> str:
     return "answer" if "answer" in question.result().json() else "error"
 
 
-def idle_sockets(root: Path = ROOT, sockets: int = 120, seconds: float = 60) -> Figures:
-    """D3: more idle and half-sent sockets than the server may open files, then a question."""
-    limit = ["-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "]
-    limit[1] += "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-    with serving(*limit, root=root) as server, ExitStack() as stack:
-        opened = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.visitor.port)))
-            for _ in range(sockets)
-        ]
-        for half_sent in opened[::2]:
-            with suppress(OSError):  # it may be closed already
-                half_sent.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
-        answered = seconds_until(lambda: server.visitor.ask("/healthz")[0] == 200, seconds)
-        closed = seconds_until(lambda: not any(map(is_open, opened)), seconds)
-        logged = len(server.errors.encode()) / 1000
-    return {
-        "a question after that, s": answered,
-        "all sockets closed after, s": answered + closed,
-        "log, kB": logged,
-    }
-
-
-def is_open(connection: socket.socket) -> bool:
-    """Return whether the server has not closed the connection; nothing else was sent."""
-    try:
-        connection.recv(1, socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
-
-
-def seconds_until(condition: Callable[[], bool], limit: float) -> float:
-    """Return how long it takes until the condition holds, at most about the limit."""
-    started = time.monotonic()
-    while time.monotonic() - started < limit:
-        with suppress(OSError):  # the server does not answer
-            if condition():
-                break
-        time.sleep(0.2)
-    return time.monotonic() - started
-
-
 async def stop(server: Server, clients: int = 150) -> Figures:
     """D9: SIGTERM while many long questions wait."""
     async with client_of(server) as client:
@@ -350,29 +310,49 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
 
 def attacked(root: Path = ROOT) -> Iterator[tuple[str, Figures]]:
     """Yield the figures of every attack on the release in this folder."""
-    yield "D3 idle sockets, 64 files", idle_sockets(root)
     with serving(root=root) as server:
         time.sleep(SETTLE_SECONDS)
         for name, attack in ATTACKS.items():
             yield name, asyncio.run(attack(server))  # type: ignore[arg-type]
 
 
-def main(previous: str = "") -> None:
-    """Run every attack and print its figures.
+def strangers_attack(through_nginx: bool) -> Iterator[tuple[str, Figures]]:
+    """Yield the figures of what strangers send, directly or through nginx."""
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(after=["--trusted-proxy", "127.0.0.1"] * through_nginx))
+        time.sleep(SETTLE_SECONDS)
+        server = stack.enter_context(behind_nginx(server)) if through_nginx else server
+        for name, each in strangers.ATTACKS.items():
+            yield f"{name}{', behind nginx' * through_nginx}", asyncio.run(each(server))  # type: ignore[arg-type]
+
+
+def main(previous: str = "", only_strangers: bool = False) -> None:
+    """Run every attack and print its figures; exit with 1 when a limit is missed.
 
     Args:
         previous: Commit of the previous release, which is attacked first.
+        only_strangers: Leave out all but what strangers send.
     """
     before: dict[str, Figures] = {}
     with ExitStack() as stack:
         if previous and (folder := stack.enter_context(release(previous))) is not None:
             before = dict(attacked(folder))
     own = ((name, attack()) for name, attack in ON_THEIR_OWN.items())
-    for name, figures in chain(own, attacked()):
+    doors = [False] if program() is None else [False, True]
+    if program() is None:
+        print("nginx is not installed, so nothing is attacked behind it.", flush=True)
+    sent = chain.from_iterable(map(strangers_attack, doors))
+    missed = False
+    for name, figures in chain(sent) if only_strangers else chain(own, attacked(), sent):
         then = before.get(name, {})
         print(f"{name:50}" + f"{'before':>10}{'now':>10}" * bool(then))
         for what, value in figures.items():
-            print(f"  {what:48}" + (f"{then[what]:10.1f}" if then else "") + f"{value:10.1f}", flush=True)
+            is_over = value > strangers.LIMITS.get(what, math.inf)
+            missed |= is_over
+            earlier = f"{then[what]:10.1f}" if then else ""
+            print(f"  {what:48}{earlier}{value:10.1f}{'  too much' * is_over}", flush=True)
+    if missed:
+        sys.exit("A limit was missed.")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ from tests.training.tiny import logged, parallel_files, sentences, state_of, wor
 from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
 from training.run.average import average_models
-from training.run.directory import BEST, LOCK_PAUSE, RUN, STATE, locked
+from training.run.damage import BEST
+from training.run.directory import LOCK_PAUSE, RUN, STATE, locked
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "training.md"

@@ -26,7 +26,8 @@ from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, prepared, run, word_list
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
-from training.run.directory import BEST, EVALUATION, SAMPLES
+from training.run.damage import BEST
+from training.run.directory import EVALUATION, SAMPLES
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -39,17 +39,8 @@ from training.config import TrainConfig
 from training.corpus.batching import collate
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
-from training.run.directory import (
-    BEST,
-    CURVES,
-    EVALUATION,
-    RUN,
-    SAMPLES,
-    SNAPSHOTS,
-    SPLIT,
-    STATE,
-    read_run,
-)
+from training.run.damage import BEST, SNAPSHOTS
+from training.run.directory import CURVES, EVALUATION, RUN, SAMPLES, SPLIT, STATE, read_run
 from training.schedule import learning_rate
 from training.trainer import Trainer
 

@@ -109,6 +109,8 @@ class FakeTranslator(Translator):
             n_encoder_layers=layers,
             n_decoder_layers=layers,
             n_heads=heads,
+            total_heads=3 * layers * heads,
+            total_queries=48 * layers * heads,
             d_head=16,
         )
         about = info or ModelInfo(language, "en", title.partition(" · ")[0])

@@ -102,9 +102,15 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
 class TrainingWindow:
     """Loss and speed over the steps since the last line of the log."""
 
-    def __init__(self) -> None:
-        self.started, self.tokens, self.loss, self.latest = time.monotonic(), 0, 0.0, (0.0, 0.0)
-        self.alignment: float | None = None
+    def __init__(self, loss: float = 0.0, tokens: int = 0, alignment: float | None = None) -> None:
+        self.started, self.latest = time.monotonic(), (0.0, 0.0)
+        self.loss, self.tokens, self.alignment = loss, tokens, alignment
+        self.timed = -tokens  # a resumed run does not count the time before
+
+    @property
+    def sums(self) -> dict[str, float | None]:
+        """What a run that resumes here goes on with."""
+        return {"loss": self.loss, "tokens": self.tokens, "alignment": self.alignment}
 
     def add(self, loss: float, tokens: int, norm: float, rate: float, alignment: float | None = None) -> None:
         """Count one step: losses in nats per token, gradient norm before clipping, learning rate."""
@@ -123,5 +129,5 @@ class TrainingWindow:
             "loss": self.loss / tokens,
             "gradient_norm": norm,
             "learning_rate": rate,
-            "tokens_per_second": self.tokens / max(time.monotonic() - self.started, 1e-9),
+            "tokens_per_second": (self.tokens + self.timed) / max(time.monotonic() - self.started, 1e-9),
         }

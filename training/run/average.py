@@ -12,7 +12,8 @@ import torch
 from model.errors import UserError
 from model.storage.card import CARD
 from model.storage.checkpoint import CONFIG, Checkpoint, load, save
-from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
+from training.run.damage import SNAPSHOTS
+from training.run.directory import STATE, copy_curves_and_probes, kept_snapshots, read_run
 from training.run.resume import Snapshot, read_state
 
 

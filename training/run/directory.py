@@ -29,19 +29,22 @@ from safetensors import SafetensorError
 from torch.utils.tensorboard import SummaryWriter
 
 from model.errors import UserError
-from model.files import write_atomically, write_json, write_lines
+from model.files import check_file, read_json, write_atomically, write_json, write_lines
 from model.storage.probes import PROBES
 from model.storage.run import RUN, lock_of
 from model.storage.training_log import METRICS
 from training.config import TrainConfig
 from training.corpus.splits import Corpus
 from training.evaluation.validation import SampleTranslation
+from training.run.damage import SNAPSHOTS, reading
 from training.run.resume import Snapshot
 
-STATE, BEST = "training_state.safetensors", "best"
+STATE = "training_state.safetensors"
 LOCK_TRIES, LOCK_PAUSE = 5, 0.1  # times, seconds
 SPLIT, CURVES = "split.json", "tensorboard"
-SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
+SAMPLES, EVALUATION = "samples.jsonl", "evaluation.json"
+PRECISIONS = (None, "no", "bf16", "fp16")
+MAX_LOG = 1 << 30  # bytes
 MAY_CHANGE = {
     "max_steps",
     "validate_every",
@@ -116,9 +119,12 @@ def _lock(file: TextIO) -> bool:
 
 
 def read_run(output: Path) -> dict[str, Any]:
-    """The contents of run.json."""
-    values: dict[str, Any] = json.loads((output / RUN).read_text(encoding="utf-8"))
-    return values
+    """The contents of run.json. Raises UserError if it is broken."""
+    with reading(output / RUN):
+        values: dict[str, Any] = read_json(output / RUN)
+        if values.get("precision") not in PRECISIONS:
+            raise ValueError(f"{values['precision']!r} is no precision")
+        return values
 
 
 def check_config(output: Path, config: TrainConfig) -> list[str]:
@@ -126,7 +132,9 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
 
     Returns one sentence for each allowed change, because the change may be a mistake.
     """
-    before = _settings(read_run(output)["config"])
+    described = read_run(output)
+    with reading(output / RUN):
+        before = _settings(described["config"])
     now = _settings(json.loads(json.dumps(asdict(config))))
     # Settings added since the run started are not compared.
     changed = [name for name in now if name in before and before[name] != now[name]]
@@ -148,7 +156,10 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
 def check_split(output: Path, corpus: Corpus) -> None:
     """Raise UserError if the run had another corpus."""
     # Runs of release 0.1 did not write their sources.
-    before = {"sources": corpus.split["sources"]} | json.loads((output / SPLIT).read_text(encoding="utf-8"))
+    with reading(output / SPLIT):
+        before = {"sources": corpus.split["sources"]} | read_json(output / SPLIT)
+        if not before.keys() & corpus.split.keys() - {"sources"}:
+            raise ValueError("it does not describe a split")
     if before != corpus.split:
         raise UserError(
             f"The data differs from the corpus of the run in {output}; give the same data as before."
@@ -172,9 +183,13 @@ def remove_snapshots(output: Path, kept: Sequence[Snapshot]) -> None:
 
 def drop_lines_after(path: Path, last_step: int) -> None:
     """Drop what a killed run logged after its last save; the resumed run logs it again."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    lines = text.split("\n")[:-1]  # without a last line that a kill cut short
-    write_lines(path, (line for line in lines if json.loads(line)["step"] <= last_step))
+    if not path.exists():
+        return
+    with reading(path, is_needed=False):
+        check_file(path, MAX_LOG)
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # without a last line that a kill cut short
+        kept = [line for line in lines if json.loads(line)["step"] <= last_step]
+    write_lines(path, kept)
 
 
 def copy_curves_and_probes(output: Path, directory: Path) -> None:

@@ -11,7 +11,8 @@ from model.storage.checkpoint import load, load_tokenizers
 from model.storage.probes import PROBES, Part, ProbePair, Probes
 from model.storage.run import LATEST
 from model.storage.training_log import METRICS, TrainingLog
-from training.run.directory import BEST, STATE
+from training.run.damage import BEST
+from training.run.directory import STATE
 from training.run.resume import Progress, read_state
 
 COUNTED = ("step", "minutes", "tokens")  # from the first run on

@@ -15,6 +15,7 @@ from model.inputs import source_ids
 from model.results import KINDS
 from model.storage.probes import PROBES, Part, Probe, ProbePair, Probes, weights_to_codes
 from model.translator import Translator
+from training.run.damage import reading
 
 # Written for this purpose; short, because a file grows with the square of the number of tokens. In the
 # second pair of each language words change their order; in the third one side negates with two words.
@@ -68,8 +69,9 @@ class ProbeRecorder:
         """
         self.translator, self.output, self.start, self.main = translator, output, start, main
         checkpoint = translator.checkpoint
-        if step and (output / PROBES).is_file():
-            self.probes = Probes.load(output)
+        if step and (output / PROBES).exists():
+            with reading(output / PROBES, is_needed=False):
+                self.probes = Probes.load(output)
             self.probes.keep(lambda at: at <= start or (at <= step and self._is_due(at)))
         else:
             sentences = readable_sentences(translator)

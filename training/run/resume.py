@@ -7,17 +7,18 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.errors import UserError
 from model.files import write_atomically
 from model.network.transformer import Transformer
 from model.storage.checkpoint import load_weights
+from training.run.damage import reading
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Progress:
     seconds: float = 0.0  # spent in training, over all sessions and joined runs
     tokens: int = 0  # of the target that were read, over the same time
     snapshots: list[Snapshot] = field(default_factory=list)
+    window: dict[str, Any] = field(default_factory=dict)  # of the curves, since their last line
     earlier_steps: int = 0  # of the runs whose history this one continues
 
     @property
@@ -80,7 +82,8 @@ def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer)
     """Load what `save_state` wrote. Raises UserError on a broken file."""
     progress, tensors = read_state(path)
     weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
-    load_weights(model, weights, path)
+    with reading(path):
+        load_weights(model, weights, path)
     keys = {name.split(".")[1] for name in tensors if name.startswith("optimizer.")}
     for name, parameter in model.named_parameters():
         names = {key: f"optimizer.{key}.{name}" for key in keys}
@@ -92,18 +95,15 @@ def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer)
 
 def read_state(path: Path) -> tuple[Progress, dict[str, Tensor]]:
     """The position and the tensors of a run. Raises UserError on a missing or broken file."""
-    try:
-        with safe_open(path, framework="pt") as stream:
-            metadata = stream.metadata()
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-            # Runs that began with an earlier version have no checksum.
-            if metadata.get("checksum") not in (None, _checksum(metadata["progress"], tensors)):
-                raise ValueError("its bytes have changed since it was written")
-            values = json.loads(metadata["progress"])
-            values["snapshots"] = [Snapshot(**each) for each in values["snapshots"]]
-            return Progress(**values), tensors
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is broken ({error}); start the run again in another folder.") from error
+    with reading(path), safe_open(path, framework="pt", backend="pread") as stream:
+        metadata = stream.metadata() or {}
+        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+        # Runs that began with an earlier version have no checksum.
+        if metadata.get("checksum") not in (None, _checksum(metadata["progress"], tensors)):
+            raise ValueError("its bytes have changed since it was written")
+        values = json.loads(metadata["progress"])
+        values["snapshots"] = [Snapshot(**each) for each in values["snapshots"]]
+        return Progress(**values), tensors
 
 
 def _checksum(position: str, tensors: Mapping[str, Tensor]) -> str:

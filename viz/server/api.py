@@ -7,14 +7,9 @@ which each request would pass, wait for Python's lock while models compute.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
-import time
-import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -23,15 +18,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.errors import UserError, quote_untrusted, said
+from viz.server.inbox import Call, Inbox
 from viz.server.scheduler import Scheduler
-from viz.server.work_queue import BUSY, NOBODY, RETRY_LATER, RefusedError, asking
+from viz.server.work_queue import NOBODY, RETRY_LATER, RefusedError, asking
 
-MAX_UNREAD = 16 * 2**20  # bytes of calls that no client reads yet
-CALL_BYTES = 4096  # that the smallest call takes, with what Python needs for it
-FRESH_SECONDS = 2  # in which a client that waits for its call comes back to read it
-UNREAD_SECONDS = 20
-MAX_OPEN = 32  # calls that one session may have started
-TOO_MANY_UNREAD = f"Too many calls of your address have not been read; try again in {FRESH_SECONDS} seconds."
 UNKNOWN_CALL = "There is no such call, or it was not read in time; call the endpoint again."
 
 
@@ -142,59 +132,6 @@ def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Res
     return [ask, queue_position, cancel]
 
 
-@dataclass
-class Call:
-    """A call of an endpoint, which waits for its client to read the result."""
-
-    compute: Callable[[], Awaitable[Any]]
-    size: int  # in bytes
-    session: str | None = None  # None for a call that is read on its own
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    address: str = field(default_factory=lambda: asking.get(NOBODY).address)
-    started: float = field(default_factory=time.monotonic)
-
-
-class UnreadCalls:
-    """The calls that no client reads yet, by their ids, the oldest first.
-
-    When they have too many bytes, the oldest one of the address with most makes room. But no address can
-    displace its own calls that have just come, because their clients may be on their way to read them: then
-    the new call is refused. Every call is dropped after a while.
-    """
-
-    def __init__(self) -> None:
-        self.calls: dict[str, Call] = {}
-        self.sizes: Counter[str] = Counter()  # of the calls of each address
-
-    def add(self, call: Call) -> None:
-        """Keep a call. Raises HTTPException if there is no room for it."""
-        while self.sizes.total() + call.size > MAX_UNREAD:
-            ((most, _),) = self.sizes.most_common(1)
-            oldest = next(each for each in self.calls.values() if each.address == most)
-            if most == call.address and time.monotonic() - oldest.started < FRESH_SECONDS:
-                raise HTTPException(429, TOO_MANY_UNREAD, {"Retry-After": str(FRESH_SECONDS)})
-            self.take(oldest.id)
-        self.calls[call.id] = call
-        self.sizes[call.address] += call.size
-        asyncio.get_running_loop().call_later(UNREAD_SECONDS, self.take, call.id)
-
-    def take(self, identifier: str) -> Call | None:
-        """Remove a call and return it, None if there is none."""
-        call = self.calls.pop(identifier, None)
-        if call is not None:
-            self.sizes[call.address] -= call.size
-            if not self.sizes[call.address]:
-                del self.sizes[call.address]
-        return call
-
-    def take_session(self, session: str) -> list[Call]:
-        """Remove the calls of a session and return them."""
-        calls = [call for call in self.calls.values() if call.session == session]
-        for call in calls:
-            self.take(call.id)
-        return calls
-
-
 class Calls:
     """The routes of Gradio's protocol that cause work."""
 
@@ -202,8 +139,7 @@ class Calls:
         self.endpoints = {endpoint.__name__: endpoint for endpoint in api.endpoints}
         self.viewer = {function.__name__: function for function in viewer_functions(api.scheduler)}
         self.functions = functions  # the numbers under which Gradio's clients know the endpoints
-        self.unread = UnreadCalls()
-        self.reading: dict[str, list[Call]] = {}  # by session: its further calls
+        self.inbox = Inbox()
 
     def routes(self) -> list[Route]:
         """Return the routes, which come before Gradio's own."""
@@ -228,97 +164,81 @@ class Calls:
 
     async def start(self, request: Request) -> Response:
         """Note a call whose result is read on its own: a list of arguments, or for v2 an object."""
-        body = request.scope["json"]
-        named = "/v2/" in request.url.path
-        given = body if named or not isinstance(body, dict) else body.get("data")
-        return self._note(request.path_params["name"], given, await _size(request))
+        return self._note(request.path_params["name"], request, await request.body())
 
     async def join(self, request: Request) -> Response:
         """Note a call whose result is read in the stream of its session."""
         body = request.scope["json"]
         body = body if isinstance(body, dict) else {}
-        function, session = body.get("fn_index"), body.get("session_hash")
-        if not isinstance(session, str):
+        function = body.get("fn_index")
+        if not isinstance(body.get("session_hash"), str):
             raise HTTPException(400, "“session_hash” must be a text that names your session.")
         name = self.functions.get(function) if isinstance(function, int) else None
-        return self._note(name, body.get("data"), await _size(request), session)
+        return self._note(name, request, await request.body())
 
     async def read(self, request: Request) -> Response:
         """Compute one call and stream its result."""
-        call = self.unread.take(request.path_params["call"])
+        call = self.inbox.pop(self.inbox.calls.get(request.path_params["call"]))
         if call is None:
             raise HTTPException(404, UNKNOWN_CALL)
 
         async def events() -> AsyncIterator[str]:
-            result, error = await _outcome(call)
+            result, error = await self._outcome(call)
             name, data = ("error", {"error": error}) if error else ("complete", [result])
             yield f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def read_session(self, request: Request) -> Response:
+    async def read_session(self, _: Request) -> Response:
         """Compute the calls of a session, one after the other, and stream the results."""
-        session = request.query_params.get("session_hash", "")
-        calls = self.unread.take_session(session)
-        if not calls:
+        client = asking.get(NOBODY)
+        if not self.inbox.next_of(client):
             raise HTTPException(404, UNKNOWN_CALL)
-        self.reading[session] = calls
 
         async def events() -> AsyncIterator[str]:
-            try:
-                while calls:
-                    yield _message("process_starts", event_id=calls[0].id, eta=None)
-                    result, error = await _outcome(calls[0])
-                    output = {"error": error} if error else {"data": [result], "is_generating": False}
-                    yield _message(
-                        "process_completed", event_id=calls[0].id, output=output, success=error is None
-                    )
-                    del calls[0]
-            finally:
-                if self.reading.get(session) is calls:
-                    del self.reading[session]
+            while call := self.inbox.pop(self.inbox.next_of(client)):
+                yield _message("process_starts", event_id=call.id, eta=None)
+                result, error = await self._outcome(call)
+                output = {"error": error} if error else {"data": [result], "is_generating": False}
+                yield _message("process_completed", event_id=call.id, output=output, success=error is None)
             yield _message("close_stream", event_id=None)
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    def _note(self, name: str | None, given: object, size: int, session: str | None = None) -> Response:
+    def _note(self, name: str | None, request: Request, body: bytes) -> Response:
         if name not in self.endpoints:
             known = ", ".join(self.endpoints)
             raise HTTPException(404, f"There is no endpoint {quote_untrusted(name)}; choose one of: {known}.")
-        call = Call(_bind(self.endpoints[name], given), size, session)
-        if session in self.reading:
-            if len(self.reading[session]) >= MAX_OPEN:
-                raise HTTPException(503, BUSY, RETRY_LATER)
-            self.reading[session].append(call)
-        else:
-            self.unread.add(call)
+        _bind(self.endpoints[name], _arguments(request.scope["json"]))  # refuses what lacks a field
+        call = Call(name, body)
+        self.inbox.add(call)
         return JSONResponse({"event_id": call.id})
 
+    async def _outcome(self, call: Call) -> tuple[Any, str | None]:
+        """The result of a call, or the sentence that says why there is none."""
+        with self.inbox.counted(call):
+            bound = _bind(self.endpoints[call.endpoint], _arguments(json.loads(call.body)))
+            try:
+                return await self.endpoints[call.endpoint](*bound.args, **bound.kwargs), None
+            except UserError as error:
+                return None, str(error)
 
-async def _size(request: Request) -> int:
-    """The bytes that a call takes, about as many as its request's body has."""
-    return CALL_BYTES + len(await request.body())
+
+def _arguments(body: object) -> object:
+    """A list of arguments in an envelope, or an object with their names."""
+    return body["data"] if isinstance(body, dict) and "data" in body else body
 
 
-def _bind(endpoint: Callable[..., Awaitable[Any]], given: object) -> Callable[[], Awaitable[Any]]:
-    """Return the call of the endpoint with these arguments. Raises HTTPException unless it takes them."""
+def _bind(endpoint: Callable[..., Awaitable[Any]], given: Any) -> inspect.BoundArguments:
+    """Return the arguments of a call. Raises HTTPException unless the endpoint takes them."""
     signature = inspect.signature(endpoint)
     try:
-        bound = signature.bind(**given) if isinstance(given, dict) else signature.bind(*given)  # type: ignore[misc]
+        return signature.bind(**given) if isinstance(given, dict) else signature.bind(*given)
     except TypeError as error:
         fields = signature.parameters.values()
         needed = " and ".join(f"“{one.name}”" for one in fields if one.default is one.empty)
         every = ", ".join(one.name for one in fields)
         raise HTTPException(400, f"{endpoint.__name__} needs {needed}; its fields are: {every}.") from error
-    return lambda: endpoint(*bound.args, **bound.kwargs)
-
-
-async def _outcome(call: Call) -> tuple[Any, str | None]:
-    """The result of a call, or the sentence that says why there is none."""
-    try:
-        return await call.compute(), None
-    except UserError as error:
-        return None, str(error)
 
 
 def _message(kind: str, **fields: Any) -> str:

@@ -16,7 +16,8 @@ UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
 )
 
-USUAL_WEIGHTS = 9_400_000  # of the model de-en, whose speed the estimates are about
+# Of the model de-en, whose speed the estimates are about.
+USUAL_WEIGHTS, USUAL_HEADS, USUAL_QUERIES = 9_400_000, 96, 3072
 
 logger = logging.getLogger("headlight")
 
@@ -36,7 +37,13 @@ class Backend:
         if translator is None:
             return CHEAPEST  # it is refused
         checkpoint = translator.checkpoint
-        slowness = max(1.0, checkpoint.model.config.n_parameters / USUAL_WEIGHTS)
+        config = checkpoint.model.config
+        slowness = max(
+            1.0,
+            config.n_parameters / USUAL_WEIGHTS,
+            config.total_heads / USUAL_HEADS,
+            config.total_queries / USUAL_QUERIES,
+        )
 
         def count_tokens(text: str) -> float:
             try:

@@ -1,49 +1,30 @@
-"""Who may connect: host names, proxies, and limits on connections and requests."""
+"""Who may connect: host names and proxies, and how a connection is read."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import logging
 import os
 import re
-import resource
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import h11
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from model.errors import UserError, quote_untrusted
-from viz.server.work_queue import RETRY_LATER, RETRY_SECONDS
 
-MAX_CONNECTIONS = 1000
-# Sixty people behind one router have one address, and a browser opens up to six connections.
-MAX_PER_ADDRESS = 400
-AT_ONCE = 128  # connections that the event loop accepts before it counts them
-HEADER_SECONDS = 10  # from the connection, or the first byte of a further request, to the end of its header
-# After a response. Longer than clients and proxies keep a connection: a request that is sent while the server
-# closes it is lost.
-KEEP_ALIVE_SECONDS = 75
-STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
-MAX_REQUESTS = 300  # in progress for one address; fewer than the connections of a proxy in front of it
-MAX_UNSENT = 64 * 2**20  # bytes of responses that clients have yet to read
-TOO_MANY = f"Too many requests from your address are in progress; try again in {RETRY_SECONDS} seconds."
+MAX_CONNECTIONS = 1000  # a hundred browsers open up to six each
+MAX_HEADER = 16 << 10  # bytes
+MAX_HEADER_LINES = 100
+READ_BYTES = 1 << 10
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A Space is reached through proxies of Hugging Face, whose addresses are private, and is shown by its site.
 SPACE_PROXIES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.1")
 SPACE_NAMES, SPACE_SITE = ".hf.space", "https://huggingface.co"
-
-logger = logging.getLogger("headlight.connections")
 
 
 def client_address(host: str) -> str:
@@ -84,6 +65,10 @@ class Access:
                     f"{quote_untrusted(proxy)} is not an address or a network; write it as in 10.0.0.0/8."
                 )
 
+    def is_open(self, host: str) -> bool:
+        """Whether others than this machine reach a page that listens on `host`, and no proxy is named."""
+        return host.strip("[]") not in LOOPBACK and not self.trusted_proxies
+
     @property
     def frames(self) -> list[str]:
         """The sites that may show the page in a frame."""
@@ -118,7 +103,10 @@ def _is_network(text: str) -> bool:
 
 
 class ForwardedHeaders:
-    """ASGI middleware that believes X-Forwarded headers of the trusted proxies and drops others' headers."""
+    """ASGI middleware that believes X-Forwarded headers of the trusted proxies and drops others' headers.
+
+    X-Gradio-Server, by which Gradio's own proxy names the page's address, is dropped from everybody.
+    """
 
     def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
         self.app = app
@@ -126,166 +114,31 @@ class ForwardedHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if (scope.get("client") or ("",))[0] in self.believing.trusted_hosts:
-            await self.believing(scope, receive, send)  # type: ignore[arg-type]
-            return
+        is_proxy = (scope.get("client") or ("",))[0] in self.believing.trusted_hosts
+        dropped = b"x-gradio-server" if is_proxy else (b"x-gradio-server", b"x-forwarded-")
         if "headers" in scope:
-            kept = [each for each in scope["headers"] if not each[0].startswith(b"x-forwarded-")]
+            kept = [each for each in scope["headers"] if not each[0].startswith(dropped)]
             scope = {**scope, "headers": kept}
-        await self.app(scope, receive, send)
+        await (self.believing if is_proxy else self.app)(scope, receive, send)  # type: ignore[arg-type]
 
 
-class Workload:
-    """The number of requests in progress, and whether new ones are refused. Used by the event loop alone."""
+class Connection(H11Protocol):
+    """uvicorn's connection, which reads little at a time: h11 works off all that it gets before others' turn.
 
-    def __init__(self) -> None:
-        self.running = 0
-        self.stopping = False
-        self._addresses: Counter[str] = Counter()  # the requests in progress of each
-        self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
-        self.large_bodies = asyncio.Lock()  # held while one of them is parsed
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count one request while the block runs."""
-        self.running += 1
-        try:
-            yield
-        finally:
-            self.running -= 1
-
-    @contextmanager
-    def admitted(self, address: str) -> Iterator[None]:
-        """Hold one of the requests that an address may have in progress. Raises HTTPException."""
-        if self._addresses[address] >= MAX_REQUESTS:
-            raise HTTPException(429, TOO_MANY, RETRY_LATER)
-        self._addresses[address] += 1
-        try:
-            yield
-        finally:
-            self._addresses[address] -= 1
-            if not self._addresses[address]:
-                del self._addresses[address]
-
-    @asynccontextmanager
-    async def sending(self, address: str, size: int) -> AsyncIterator[None]:
-        """Count the bytes of a response.
-
-        When there are too many, the oldest responses to the address that has most of them are broken off.
-        """
-        try:
-            async with asyncio.timeout(None) as limit:
-                self._unsent[limit] = address, size
-                while sum(size for _, size in self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
-                    self._break_off()
-                yield
-        except TimeoutError as error:
-            raise ClientDisconnect from error
-        finally:
-            self._unsent.pop(limit, None)
-
-    def _break_off(self) -> None:
-        totals: Counter[str] = Counter()
-        for address, size in self._unsent.values():
-            totals[address] += size
-        ((most, _),) = totals.most_common(1)
-        oldest = next(limit for limit, (address, _) in self._unsent.items() if address == most)
-        del self._unsent[oldest]
-        oldest.reschedule(asyncio.get_running_loop().time())
-
-
-def raise_file_limit() -> None:
-    """Let the process open as many files as it may, up to what its connections need."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 3 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 3 * MAX_CONNECTIONS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
-
-def max_connections() -> int:
-    """Return how many connections the limit on open files allows, with room for those being closed."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MAX_CONNECTIONS, files // 3)
-
-
-class LimitedConnection(H11Protocol):
-    """uvicorn's connection, which is closed when it is one too many or when its client does nothing.
-
-    When there are too many, the connection that has waited longest for a request is closed, so that sockets
-    which send nothing lock nobody out.
+    So the bound on the size of a header holds, a header of many short lines ends early, and of a body in
+    chunks, which the filter refuses, almost nothing is parsed.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.idle_since = 0.0
-        self._waiting: asyncio.TimerHandle | None = None  # for a request
-        self._stalled: asyncio.TimerHandle | None = None
-
-    @property
-    def address(self) -> str:
-        """The address of the client, or of the proxy in front of it."""
-        return client_address(self.client[0]) if self.client else ""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no request is in progress."""
-        return self.cycle is None or self.cycle.response_complete
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room for the connection, or refuse it."""
-        super().connection_made(transport)
-        self.idle_since = time.monotonic()
-        self._watch()
-        connections: list[Any] = [each for each in self.connections if not each.transport.is_closing()]
-        here = [each for each in connections if each.address == self.address]
-        if len(here) > MAX_PER_ADDRESS:
-            _close_idle(here, self, "too many connections from one address")
-        elif len(connections) > max_connections():
-            _close_idle(connections, self, "too many connections")
-
     def data_received(self, data: bytes) -> None:
-        """Wait for the end of the header only until the time is over."""
-        super().data_received(data)
-        self._watch()
+        """Read a part, and stop at what will be refused."""
+        for start in range(0, len(data), READ_BYTES):
+            if self.transport.is_closing() or (self.conn.their_state is h11.SEND_BODY and self._is_chunked):
+                return
+            super().data_received(data[start : start + READ_BYTES])
+            unfinished, _ = self.conn.trailing_data
+            if self.conn.their_state is h11.IDLE and unfinished.count(b"\n") > MAX_HEADER_LINES:
+                self.send_400_response("The header has too many lines.")
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request, as long as uvicorn keeps the connection."""
-        super().on_response_complete()
-        self.idle_since = time.monotonic()
-        if self.conn.trailing_data[0]:  # the header of the next one has begun
-            self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
-        super().connection_lost(exc)
-        for timer in (self._waiting, self._stalled):
-            if timer:
-                timer.cancel()
-
-    def pause_writing(self) -> None:
-        """Wait only so long for a client that does not read."""
-        super().pause_writing()
-        self._stalled = self.loop.call_later(STALL_SECONDS, self.drop, "a client that does not read")
-
-    def resume_writing(self) -> None:
-        """Go on sending."""
-        super().resume_writing()
-        if self._stalled:
-            self._stalled.cancel()
-
-    def drop(self, why: str) -> None:
-        """Close the connection at once, without sending what is left."""
-        logger.warning("A connection was closed: %s.", why)
-        self.transport.abort()
-
-    def _watch(self) -> None:
-        if not self.is_idle and self._waiting:
-            self._waiting.cancel()
-            self._waiting = None
-        elif self.is_idle and self._waiting is None:
-            self._waiting = self.loop.call_later(HEADER_SECONDS, self.drop, "no request within the time")
-
-
-def _close_idle(connections: list[Any], newest: LimitedConnection, why: str) -> None:
-    """Close the connection that has been idle longest; if none is, the newest."""
-    idle = [each for each in connections if each.is_idle and each is not newest]
-    min(idle, key=lambda each: each.idle_since, default=newest).drop(why)
+    @property
+    def _is_chunked(self) -> bool:
+        return any(name == b"transfer-encoding" for name, _ in self.headers)

@@ -24,22 +24,18 @@ from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
-from viz.server.component import script_address, send_script
-from viz.server.connections import (
-    AT_ONCE,
-    KEEP_ALIVE_SECONDS,
-    Access,
-    ForwardedHeaders,
-    LimitedConnection,
-    Workload,
-    raise_file_limit,
-)
-from viz.server.middleware import DocumentMiddleware, RequestFilter, security_headers
+from viz.server.component import send_script
+from viz.server.connections import MAX_CONNECTIONS, MAX_HEADER, Access, Connection, ForwardedHeaders
+from viz.server.document import Documents
+from viz.server.middleware import RequestFilter, security_headers
 from viz.server.scheduler import Scheduler
 from viz.server.theme import theme
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
 CLOSE_SECONDS = 1  # for responses after that
+BACKLOG = 128  # connections that wait to be accepted
+KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection, which would use it while it is closed
+DAY_SECONDS = 86_400
 WAKE_SECONDS = 0.5  # between two looks for a signal
 EXIT_SECONDS = 8  # after which the process ends in any case: service managers kill it after 10
 
@@ -64,7 +60,6 @@ class Service:
     ) -> None:
         self.page = page
         self.scheduler = scheduler
-        self.workload = Workload()
         self._calls, self._models, self._look, self._access = calls, models, look, access or Access()
         self._started = time.monotonic()
         self._stop_requested = Event()
@@ -75,10 +70,15 @@ class Service:
             Middleware(ForwardedHeaders, proxies=self._access.trusted_proxies),
             # Gradio would let every site read unless the outer application says which ones may.
             Middleware(CORSMiddleware, allow_origins=self._access.origins, allow_methods=["GET", "POST"]),
-            Middleware(RequestFilter, workload=self.workload, access=self._access),
-            Middleware(DocumentMiddleware, **self._look, preload=script_address("viewer.js")),
+            Middleware(
+                RequestFilter,
+                inbox=self._calls.inbox,
+                access=self._access,
+                is_stopping=lambda: self.scheduler.is_stopping,
+            ),
+            Middleware(Documents, **self._look),
         ]
-        return gr.mount_gradio_app(
+        app = gr.mount_gradio_app(
             Starlette(middleware=middleware),
             self.page,
             "/",
@@ -89,6 +89,9 @@ class Service:
             ssr_mode=False,
             theme=theme(),
         )
+        # Gradio's queue, which has no work here, would look for some 1,500 times a second.
+        self.page._queue.sleep_when_free = self.page._queue.progress_update_sleep_when_free = DAY_SECONDS
+        return app
 
     def _routes(self) -> list[Route]:
         scripts = Route("/scripts/{name}", send_script)
@@ -97,7 +100,7 @@ class Service:
     async def health(self, _: Request) -> JSONResponse:
         """Report the status without running a model."""
         status = "ok"
-        if self.workload.stopping:
+        if self.scheduler.is_stopping:
             status = "stopping"
         elif self.scheduler.is_stuck():
             status = "stuck"
@@ -110,17 +113,17 @@ class Service:
         return JSONResponse(report, 200 if status == "ok" else 503, {"Cache-Control": "no-store"})
 
     def install_signal_handlers(self) -> None:
-        """Note SIGTERM and Ctrl-C."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop_requested.set())
+        """Note SIGTERM, Ctrl-C and the end of the terminal, which Windows does not signal."""
+        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+            if number := getattr(signal, name, None):
+                signal.signal(number, lambda *_: self._stop_requested.set())
 
     def launch(self, listener: socket.socket | None = None) -> str:
         """Serve the page in a thread of its own, and return its address."""
         listener = listener or socket.create_server(("127.0.0.1", 0))
-        raise_file_limit()
         sys.setswitchinterval(SWITCH_SECONDS)
         headers = security_headers(self._access.frames)
-        self._server = _Server(self.app(), self.workload, self.scheduler, headers)
+        self._server = _Server(self.app(), self.scheduler, headers)
         self._thread = Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -151,45 +154,34 @@ class Service:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn with limited connections and a shutdown that answers everybody."""
+    """uvicorn with a shutdown that answers everybody."""
 
-    def __init__(
-        self, app: Starlette, workload: Workload, scheduler: Scheduler, headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, app: Starlette, scheduler: Scheduler, headers: Mapping[str, str]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=LimitedConnection,
+                http=Connection,
                 ws="none",
-                backlog=AT_ONCE,
+                backlog=BACKLOG,
                 log_config=None,
                 log_level="warning",
                 access_log=False,
                 headers=list(headers.items()),
                 proxy_headers=False,  # ForwardedHeaders does it
+                limit_concurrency=MAX_CONNECTIONS,
+                h11_max_incomplete_event_size=MAX_HEADER,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=CLOSE_SECONDS,
+                timeout_graceful_shutdown=FINISH_SECONDS + CLOSE_SECONDS,
             )
         )
-        self.workload = workload
         self.scheduler = scheduler
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse waiting work at once, and running work that is not finished in time."""
-        self.workload.stopping = True
-        logger.info("The server stops; %d requests are in progress.", self.workload.running)
+        logger.info("The server stops; %d requests are in progress.", len(self.server_state.tasks))
         self.scheduler.stop()
-        await self._wait_for_requests(FINISH_SECONDS)
-        self.scheduler.close()
-        await self._wait_for_requests(CLOSE_SECONDS)
-        for connection in self.server_state.connections:
-            connection.transport.close()  # sends what is left
+        asyncio.get_running_loop().call_later(FINISH_SECONDS, self.scheduler.close)
         await super().shutdown(sockets)
-
-    async def _wait_for_requests(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.workload.running > 0 and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -198,7 +190,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UserError(f"There is no port {port}; choose one from 1 to 65535, as in --port 7860.")
     try:
         family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=AT_ONCE)
+        return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
         raise UserError(_cannot_listen(host, port, error.errno)) from error
 

@@ -8,22 +8,20 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Collection, Iterable, Mapping
-from contextlib import nullcontext
-from functools import partial
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import quote_untrusted
-from viz.limits import BODY_SECONDS, MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, SMALL_BODY
-from viz.server.connections import Access, Workload, client_address
+from viz.limits import MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, MAX_VALUES, SMALL_BODY
+from viz.server.connections import MAX_HEADER_LINES, Access, client_address
 from viz.server.handlers import find_handler
+from viz.server.inbox import REQUEST_BYTES, Inbox
 from viz.server.logs import REQUESTS
 from viz.server.work_queue import RETRY_LATER, STOPPING, Client, asking
 
@@ -61,7 +59,7 @@ WORK_ROUTES = (
 
 def _regex(route: str) -> re.Pattern[str]:
     pattern = re.escape(route).replace(r"\*\*", ".+").replace(r"\*", "[^/]+")
-    return re.compile(pattern + "/?")
+    return re.compile(pattern)
 
 
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
@@ -78,6 +76,8 @@ POLICY = (
 
 NOT_FOUND = "There is nothing here; the page is at /."
 UNKNOWN_HOST = "This server does not answer for the name {host}; start it with --allow-host and the name."
+NO_BODY = "A GET has no body; send the request without one."
+NEEDS_LENGTH = "Send the body with its Content-Length; chunks are not read."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 NEEDS_TICKET = "Name your request by its ticket, a number; the rest of this body is not needed."
 # In a body about work, before it is parsed. A typed text cannot match: its quotes are escaped.
@@ -90,26 +90,39 @@ logger = logging.getLogger(REQUESTS)
 class RequestFilter:
     """ASGI middleware that passes valid requests on to Gradio and answers all others."""
 
-    def __init__(self, app: ASGIApp, workload: Workload, access: Access | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        inbox: Inbox,
+        access: Access | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.app = app
-        self.workload = workload
+        self.inbox = inbox
         self.access = access or Access()
+        self.is_stopping = is_stopping
+        self.large_bodies = asyncio.Lock()  # held while one of them is parsed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        context = RequestContext(scope, receive, send, self.workload)
+        # Gradio's page asks with a slash at the end. A redirect would leave the path of a proxy.
+        scope = {**scope, "path": scope["path"].removesuffix("/") or "/"}
+        context = RequestContext(scope, receive, send, self.inbox)
         try:
-            with self.workload.admitted(context.client.address):
-                await self._check(context)
-                asking.set(context.client)
-                with self.workload.counted() if context.is_work else nullcontext():
-                    work = self.app(scope, context.receive, context.send)
-                    await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
+            self._check(context)
+            if context.has_body:
+                context.count(REQUEST_BYTES + context.length)
+                await context.read_body(self.large_bodies)
+            asking.set(context.client)
+            work = self.app(scope, context.receive, context.send)
+            await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
         except ClientDisconnect:
             pass
+        except asyncio.CancelledError:  # uvicorn cancels what a stop has left, such as half a body
+            await context.respond(503, STOPPING, RETRY_LATER)
         except HTTPException as refusal:
             await context.respond(refusal.status_code, refusal.detail, refusal.headers)
         except Exception as error:
@@ -117,87 +130,44 @@ class RequestFilter:
                 context.note_failure(error)
             await context.respond(*_response_to(error, context.is_work))
         finally:
+            context.count(0)
             context.log()
 
-    async def _check(self, context: RequestContext) -> None:
-        """Read the body of a POST. Raises HTTPException for a request that must not reach Gradio."""
+    def _check(self, context: RequestContext) -> None:
+        """Raise HTTPException for a request of which nothing is read."""
+        headers = context.headers
+        if len(headers) > MAX_HEADER_LINES:
+            raise HTTPException(431, f"The header has more than {MAX_HEADER_LINES} lines; send fewer.")
         if (host := self.access.refused_host(context.scope)) is not None:
             raise HTTPException(421, UNKNOWN_HOST.format(host=quote_untrusted(host)))
         if context.route is None:
             raise HTTPException(404, NOT_FOUND)
-        if not context.route.startswith("POST "):
-            return
-        if self.workload.stopping and context.is_work:
+        if "transfer-encoding" in headers:
+            raise HTTPException(411, NEEDS_LENGTH)
+        if context.length and not context.has_body:
+            raise HTTPException(400, NO_BODY)
+        if context.length > MAX_BODY:
+            raise HTTPException(413, TOO_LARGE)
+        if context.has_body and self.is_stopping():
             raise HTTPException(503, STOPPING, RETRY_LATER)
-        await context.read_body()
-
-
-class DocumentMiddleware(GZipMiddleware):
-    """Puts `head` and `opening` into the document, compresses it, and names a script to `preload`.
-
-    Gradio itself adds such a head with a script, after the first picture: the page would jump. The
-    `opening` is seen until Gradio's scripts have drawn the page. The answers to the viewer are compressed
-    too; the other files are compressed already.
-    """
-
-    def __init__(self, app: ASGIApp, head: str, opening: str, preload: str) -> None:
-        added = {b"</head>": head.encode(), b"<gradio-app": opening.encode()}
-        super().__init__(partial(_send_document, app, added))
-        self.unchanged, self.compressed = app, GZipMiddleware(app)
-        self.link = f"<{preload}>; rel=preload; as=script"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] != "http" or scope["path"] not in ("", "/"):
-            is_answer = scope["type"] == "http" and _route(scope) == VIEWER_ROUTE
-            await (self.compressed if is_answer else self.unchanged)(scope, receive, send)
-            return
-
-        async def send_with_link(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("Link", self.link)
-            await send(message)
-
-        await super().__call__(scope, receive, send_with_link)
-
-
-async def _send_document(
-    app: ASGIApp, added: Mapping[bytes, bytes], scope: Scope, receive: Receive, send: Send
-) -> None:
-    """Answer with the document of `app`, with what is `added` before the first of each mark."""
-    start: Message = {}
-    parts: list[bytes] = []
-
-    async def collect(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            start.update(message)
-        if message["type"] != "http.response.body":
-            return
-        parts.append(message.get("body", b""))
-        if message.get("more_body", False):
-            return
-        body = b"".join(parts)
-        for mark, content in added.items():
-            body = body.replace(mark, content + mark, 1)
-        MutableHeaders(scope=start)["Content-Length"] = str(len(body))
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
-
-    await app(scope, receive, collect)
 
 
 class RequestContext:
     """One request on its way through, and what is logged of it: never what a person wrote."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, workload: Workload) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, inbox: Inbox) -> None:
         self.route = _route(scope)
         self.is_work = self.route in WORK_ROUTES
+        self.has_body = self.route is not None and self.route.startswith("POST ")
+        self.headers = Headers(scope=scope)
+        self.length = int(self.headers.get("content-length", 0))
         # uvicorn has put in the address that a trusted proxy has forwarded.
         self.client = Client(client_address((scope.get("client") or ("",))[0]), _session_in_query(scope))
-        self.scope, self._receive, self._send = scope, receive, send
-        self._workload = workload
+        self.scope, self._receive, self._send, self._inbox = scope, receive, send, inbox
         self._started = time.monotonic()
         self._body: bytes | None = None  # read here, and not yet passed on
+        self._start: Message | None = None  # of the response, sent with its first bytes
+        self._counted = 0  # bytes
         self._status: int | None = None
         self._is_complete = self._is_gone = False
         self._fields: dict[str, Any] = {}
@@ -212,19 +182,26 @@ class RequestContext:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response."""
-        if message["type"] != "http.response.body":
-            self._status = message.get("status", self._status)
-            await self._send(message)
+        """Send a part of the response, in pieces that each wait until the last one is taken."""
+        if message["type"] == "http.response.start":
+            self._start = message
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        async with self._workload.sending(self.client.address, len(body)):
-            # In pieces: each waits until the last one is taken.
-            for start in range(0, len(body) or 1, PIECE):
-                last = start + PIECE >= len(body)
-                piece = {"body": body[start : start + PIECE], "more_body": more or not last}
-                await self._send({"type": "http.response.body", **piece})
+        self.count(len(body))
+        if self._start is not None:
+            self._status = self._start["status"]
+            await self._send(self._start)
+            self._start = None
+        for start in range(0, len(body) or 1, PIECE):
+            last = start + PIECE >= len(body)
+            piece = {"body": body[start : start + PIECE], "more_body": more or not last}
+            await self._send({"type": "http.response.body", **piece})
         self._is_complete = not more
+
+    def count(self, size: int) -> None:
+        """Say how many bytes of the request or of its response wait now. Raises HTTPException."""
+        self._inbox.count(self.client.address, self._counted, size)
+        self._counted = size
 
     async def respond(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
         """Respond with one sentence, in the field that Gradio's clients read; end a started stream."""
@@ -234,21 +211,14 @@ class RequestContext:
         elif self.is_work and not self._is_complete:  # a stream, which already contains Gradio's error event
             await self.send({"type": "http.response.body", "body": b""})
 
-    async def read_body(self) -> None:
+    async def read_body(self, large_bodies: asyncio.Lock) -> None:
         """Read and check the JSON of the body. Raises HTTPException."""
-        headers = Headers(scope=self.scope)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        if self.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "Send JSON, with the header Content-Type: application/json.")
-        if int(headers.get("content-length", 0)) > MAX_BODY:
-            raise HTTPException(413, TOO_LARGE)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                self._body = await _read_all(self.scope, self._receive)
-        except TimeoutError as error:
-            raise HTTPException(408, "The request took too long to arrive; send it again.") from error
+        self._body = await Request(self.scope, self._receive).body()
         if len(self._body) > MAX_TICKET_BODY and ABOUT_WORK.search(self._body):
             raise HTTPException(413, NEEDS_TICKET)
-        value = self.scope["json"] = await self._parsed(self._body)
+        value = self.scope["json"] = await _parsed(self._body, large_bodies)
         call = value if isinstance(value, dict) else {}
         if isinstance(session := call.get("session_hash"), str):
             self.client = self.client._replace(session=session)
@@ -256,17 +226,6 @@ class RequestContext:
             self.is_work = False  # about work; a waiting page asks for its position every other second
         if handler := find_handler(call.get("data")):
             self._fields["kind"] = handler.name
-
-    async def _parsed(self, body: bytes) -> Any:
-        """The JSON of a body. Large ones are parsed one at a time, and others take their turn in between."""
-        if len(body) <= SMALL_BODY:
-            return _parse(body)
-        async with self._workload.large_bodies:
-            started = time.monotonic()
-            try:
-                return _parse(body)
-            finally:
-                await asyncio.sleep(time.monotonic() - started)
 
     def note_failure(self, error: Exception) -> None:
         """Log where the server failed, without the error's message, which may repeat a person's words."""
@@ -336,33 +295,39 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _read_all(scope: Scope, receive: Receive) -> bytes:
-    """The whole body, whatever length the header announces. Raises HTTPException."""
-    body = bytearray()
-    async for part in Request(scope, receive).stream():
-        body += part
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, TOO_LARGE)
-    return bytes(body)
+async def _parsed(body: bytes, large_bodies: asyncio.Lock) -> Any:
+    """The JSON of a body. Large ones are parsed one at a time, and others take their turn in between."""
+    if len(body) <= SMALL_BODY:
+        return _parse(body)
+    async with large_bodies:
+        started = time.monotonic()
+        try:
+            return _parse(body)
+        finally:
+            await asyncio.sleep(time.monotonic() - started)
 
 
 def _parse(body: bytes) -> Any:
-    """The JSON of a body. Raises HTTPException for invalid or deeply nested JSON and for NaN."""
+    """The JSON of a body. Raises HTTPException for NaN and for invalid, deep or bulky JSON."""
     try:
         value = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, "The body is not valid JSON; check it.") from error
-    containers = (dict, list)  # a union of types takes three times as long
-    level = [value] if isinstance(value, containers) else []
+    level, count = [value], 0
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent) if isinstance(child, containers)]
-    if level:
+        level = [child for parent in level for child in _children(parent)]
+        count += len(level)
+        if count > MAX_VALUES:
+            raise HTTPException(400, f"The JSON has more than {MAX_VALUES:,} values; ask for less.")
+    if any(isinstance(each, dict | list) for each in level):
         raise HTTPException(400, f"The JSON is nested deeper than {MAX_DEPTH} levels; make it flatter.")
     return value
 
 
-def _children(value: dict[str, Any] | list[Any]) -> Collection[Any]:
-    return value.values() if isinstance(value, dict) else value
+def _children(value: object) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _refuse(constant: str) -> None:

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from model.errors import UserError
 from model.files import MAX_JSON_BYTES, MAX_TEXT_BYTES
-from model.network.config import LARGEST, ModelConfig
+from model.network.config import LARGEST, MOST_HEADS, MOST_QUERIES, ModelConfig
 from model.network.transformer import Transformer
 from model.storage.card import CARD
 from model.storage.checkpoint import MAX_PARAMETERS, find_model, list_models, load, save
@@ -39,6 +39,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 ALLOWED = LARGEST | {"positions": "learned", "n_buckets": 0, "max_distance": 0}
+ALLOWED |= {"n_heads": MOST_HEADS // 96, "d_key": MOST_QUERIES // MOST_HEADS}  # in 32 layers of each kind
 
 
 def config(**changes: Any) -> Damage:
@@ -136,6 +137,8 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     "fewer than no words": (shape(source_vocabulary=-8, target_vocabulary=-8), "source_vocabulary is -8"),
     "other vocabularies": (shape(source_vocabulary=99, target_vocabulary=99), "model needs 99 and 99"),
     "as large as allowed": (shape(**ALLOWED | {"source_vocabulary": 150, "target_vocabulary": 150}), "needs"),
+    "too many heads": (shape(n_heads=64, d_key=1, n_encoder_layers=32), "has 2,560 heads"),
+    "wider heads than allowed": (shape(n_heads=64, d_key=256), "queries of 163,840 numbers"),
     "more than is in the file": (shape(d_model=1536, d_ff=4000), "lacks weights: it has .* asks for"),
     # types
     "layers as text": (shape(n_encoder_layers="2"), "n_encoder_layers is '2'; it must be int"),

@@ -16,7 +16,7 @@ from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.training.tiny import REVERSE, state_of
 from training.run.average import average_models, publish
-from training.run.directory import BEST
+from training.run.damage import BEST
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_models
-from training.run.directory import BEST
+from training.run.damage import BEST
 from training.run.history import thin, vocabularies
 from training.run.probes import SENTENCES, ProbeRecorder
 

@@ -21,7 +21,8 @@ from tests.training.run.test_resume import probes_of
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
 from training.run.average import average_models
-from training.run.directory import BEST, STATE
+from training.run.damage import BEST
+from training.run.directory import STATE
 from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
 
 ROOT = Path(__file__).resolve().parents[3]

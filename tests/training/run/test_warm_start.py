@@ -16,7 +16,8 @@ from model.text.sentencepiece import Frame, SentencePiece, SentencePieceTokenize
 from model.text.tokenizer import SPECIALS, Tokenizer
 from tests.model.helpers import SENTENCES, assert_sentence, random_model, tiny_checkpoint
 from tests.training.tiny import PARALLEL, parallel_files, prepared, sentences
-from training.run.directory import BEST, read_run
+from training.run.damage import BEST
+from training.run.directory import read_run
 from training.run.warm_start import copy_weights
 from training.trainer import Trainer
 

@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from viz.server.component import script_address
+from viz.server.document import MAX_PACKED
 from viz.viewer import catalogues, script, training
 
 PLAIN, PACKED = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"}
@@ -41,3 +42,11 @@ def test_the_document_is_packed_and_names_the_script_that_the_first_picture_need
     assert plain.text.index("--hl-background:") < plain.text.index("<body")  # the look
     assert plain.text.index('id="hl-opening"') < plain.text.index("<gradio-app")
     assert "modules['" not in plain.text, "the document holds the viewer"
+
+
+def test_a_port_that_a_client_makes_up_costs_no_compression(client: TestClient):
+    """Else each of 65,535 ports would take 5 ms, and the memory for one more document."""
+    for port in range(MAX_PACKED + 3):
+        document = client.get("/", headers=PACKED | {"Host": f"127.0.0.1:{port + 1}"})
+        assert f'"root":"http://127.0.0.1:{port + 1}"' in document.text
+    assert "content-encoding" not in document.headers

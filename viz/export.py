@@ -120,7 +120,6 @@ def checksum(content: bytes) -> str:
 
 def write(payload: Mapping[str, Any], path: Path) -> None:
     """Write the HTML file in one step, so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, document(payload))
 
 

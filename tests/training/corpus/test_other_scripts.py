@@ -177,9 +177,9 @@ def test_lengths_are_judged_by_the_ratio_of_the_corpus():
 
 
 def test_a_copied_sentence_without_spaces_is_a_copy():
-    _, counts, _ = clean(
-        as_dataset([*ENGLISH_CHINESE, ("演出开始前请关闭手机。", "演出开始前请关闭手机。"), ("早", "早")])
-    )
+    turned = [(text, text[::-1]) for text in CHINESE.split()]
+    copies = [("演出开始前请关闭手机。",) * 2, ("早",) * 2]
+    _, counts, _ = clean(as_dataset([*turned, *copies]))
     assert counts["copy"] == 1
 
 

@@ -38,7 +38,8 @@ def target_code(info: ModelInfo, wanted: str | None) -> str:
     if not known:
         raise UserError(f"{info.title} translates into one language; leave out the target language.")
     some = ", ".join(code.strip("<>") for code in known[:5])
-    raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
+    lacks = f"has no language {quote_untrusted(wanted)}, but" if wanted else "translates into"
+    raise UserError(f"{info.title} {lacks} {len(known)} languages; name one, such as {some}.")
 
 
 def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS) -> Source:
@@ -46,8 +47,10 @@ def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS
     tokenizer = checkpoint.source_tokenizer
     if problem := _problem_of_text(text, max_tokens):
         raise problem
-    dropped = [DROPPED] if INVISIBLE.search(text) else []
+    notices = [DROPPED] if INVISIBLE.search(text) else []
     text = INVISIBLE.sub("", text)
+    if (code := _unknown_code(checkpoint, text)) is not None:
+        notices.append(Sentence("The model has no language {code} and reads the code as text.", code=code))
     tokens = tokenizer.source_tokens(text)
     pieces = [token.piece for token in tokens[: -len(tokenizer.ending)]]
     if problem := _problem_of_pieces(checkpoint, pieces, max_tokens):
@@ -58,8 +61,16 @@ def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS
         tokens,
         language_prefix(checkpoint, written),
         tuple(tokenizer.first_ids(text)),
-        (*source_notices(checkpoint, tokens), *dropped),
+        (*source_notices(checkpoint, tokens), *notices),
     )
+
+
+def _unknown_code(checkpoint: Checkpoint, text: str) -> str | None:
+    """A code at the beginning of a text that a model of several languages does not have."""
+    if not checkpoint.info.target_languages:
+        return None
+    code = TARGET_CODE.match(text[len(language_prefix(checkpoint, text)) :].lstrip())
+    return None if code is None or code.group() in checkpoint.info.target_languages else code.group()
 
 
 def language_prefix(checkpoint: Checkpoint, text: str) -> str:

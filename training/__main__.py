@@ -51,7 +51,7 @@ def run_train(
     Args:
         config: Name of the recipe; options after it change its settings.
         data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt). All
-            pairs of files without "test", "dev" or "val" in their names are training data.
+            pairs of files without words such as "test", "dev" or "val" in their names are training data.
         output: Run directory; the default is runs/RECIPE.
         minutes: Time limit of the training, after which the run saves, validates and stops.
         resume: Continue the run in the output directory.

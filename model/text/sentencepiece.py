@@ -324,7 +324,7 @@ class SentencePieceTokenizer(Tokenizer):
         """As of every tokenizer; a language code is a special token, and so is a <s> that is no start."""
         return tuple(
             replace(token, special=True, word=None)
-            if TARGET_CODE.fullmatch(token.piece) or token.piece in SPECIALS
+            if TARGET_CODE.fullmatch(token.piece) or (token.piece in SPECIALS and token.id != UNK_ID)
             else token
             for token in super().tokens(ids, surfaces)
         )

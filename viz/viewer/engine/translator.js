@@ -8,6 +8,7 @@ import { TARGET_CODE } from './text/sentencepiece.js';
 import { BOS_ID, EOS_ID, INVISIBLE, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
 import { fault, message } from '../locales/language.js';
 
+const LEADING_CODE = /^>>[^<>\s]+<</u;
 const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
@@ -197,6 +198,9 @@ function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, i
   }
   if (given.search(INVISIBLE) !== -1)
     notices.push(message('Invisible characters, such as soft hyphens, were left out of the sentence.'));
+  const [code] = given.replaceAll(INVISIBLE, '').trimStart().match(LEADING_CODE) ?? [];
+  if (code && codes.length > 0 && !codes.includes(code))
+    notices.push(message('The model has no language {code} and reads the code as text.', { code }));
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
   if (chosen.reduce((sum, value) => sum + value, 0) / chosen.length < THRESHOLDS.unsure_translation)

@@ -162,12 +162,12 @@ def _family(directory: Path) -> str:
     path = directory / CONFIG
     read_json(path)  # refuses a missing file
     family = settings_of(path).get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise UserError(
             f"{path} has model_type {quote_untrusted(family)}; only models of {', '.join(FAMILIES)} can be "
             "imported."
         )
-    return str(family)
+    return family
 
 
 def _check_range(model: Transformer, name: str, bits: Bits) -> None:

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
-from model.files import check_file, open_tensors, read_json
+from model.files import check_file, open_tensors, read_bytes, read_json
 from model.importing.files.pickles import read_pickle
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
@@ -30,7 +30,7 @@ INSTEAD = {
     "*.npz": "holds a model of Marian; import its conversion to transformers",
     "checkpoint-*": "holds checkpoints of a training in folders; import one of these, such as {found}",
 }
-LFS = b"version https://git-lfs"  # how a file begins that Git has not fetched
+LFS, LFS_BYTES = b"version https://git-lfs", 1024  # the beginning and the most bytes of a file not fetched
 MAX_TENSORS = 10_000
 # Weights that a checkpoint may hold a second time, since they are tied.
 TIED = {
@@ -132,10 +132,10 @@ def _read_files(files: Sequence[Path], path: Path) -> Weights:
     n_bytes = 0
     for file in files:
         check_file(file, MAX_WEIGHTS_BYTES - n_bytes)
-        n_bytes += file.stat().st_size
-        with file.open("rb") as stream:
-            if stream.read(len(LFS)) == LFS:
-                raise UserError(f"{file} only names its content, which is not here; run git lfs pull.")
+        size = file.stat().st_size
+        if size < LFS_BYTES and read_bytes(file, LFS_BYTES).startswith(LFS):
+            raise UserError(f"{file} only names its content, which is not here; run git lfs pull.")
+        n_bytes += size
         tensors |= _read_safetensors(file) if file.suffix == ".safetensors" else _read_bin(file)
         if len(tensors) > MAX_TENSORS:
             raise UserError(

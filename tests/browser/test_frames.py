@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,7 +171,8 @@ def test_a_frame_without_scripts_says_what_it_needs(browser: Browser):
 
 
 def test_words_of_sentences_are_kept_from_a_translation_by_the_browser(browser: Browser):
-    html = document(encode(TRANSLATORS["de-en"].translate(FIRST), "de-en"))
+    result = replace(TRANSLATORS["de-en"].translate(FIRST), source_language="de", target_language="eng_Latn")
+    html = document(encode(result, "de-en"))
     with listening(browser) as (page, _):
         frame = show_text(page, html, "blob", None)
         frame.locator(".hl-thumbnail").first.click()
@@ -182,4 +184,4 @@ def test_words_of_sentences_are_kept_from_a_translation_by_the_browser(browser: 
         )
         assert len(words) > 20
         assert not any(translate for translate, _, name in words if "hl-chip" not in name)
-        assert {lang for _, lang, name in words if "hl-chip" in name} == {"de", "en"}
+        assert {lang for _, lang, name in words if "hl-chip" in name} == {"de", "eng-Latn"}

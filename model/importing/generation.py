@@ -64,7 +64,7 @@ def read_generation(directory: Path) -> Generation:
     first = settings.get("forced_bos_token_id")
     if first is None and settings.get("force_bos_token_to_be_generated"):  # the name in earlier versions
         first = settings.get("bos_token_id")
-    if first is not None and type(first) is not int:
+    if first is not None and not _is_id(first):
         raise UserError(
             f"{path} has forced_bos_token_id {quote_untrusted(first)}, which is no id; correct it."
         )
@@ -72,11 +72,15 @@ def read_generation(directory: Path) -> Generation:
     return Generation(path, tuple(sorted(never)), first, notes if any(len(row) > 1 for row in words) else ())
 
 
+def _is_id(value: object) -> bool:
+    return type(value) is int and abs(value) < 1 << 31
+
+
 def _words(value: object, path: Path) -> list[list[int]]:
     """Lists of ids. Raises UserError for anything else."""
     rows = [] if value is None else value
     if not isinstance(rows, list) or any(
-        not isinstance(row, list) or any(type(each) is not int for each in row) for row in rows
+        not isinstance(row, list) or not all(map(_is_id, row)) for row in rows
     ):
         raise UserError(f"{path} has {quote_untrusted(value)} where ids of tokens belong; correct it.")
     return rows

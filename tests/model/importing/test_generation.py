@@ -74,7 +74,7 @@ def test_settings_in_config_json_count_where_there_is_no_other_file(tmp_path: Pa
     assert not read_generation(tmp_path).never
 
 
-@pytest.mark.parametrize("value", [7, "x", [7], [["x"]], [[1.5]], {"a": 1}, [[True]]])
+@pytest.mark.parametrize("value", [7, "x", [7], [["x"]], [[1.5]], {"a": 1}, [[True]], [[10**30]]])
 def test_lists_of_another_form_are_refused(value: object, tmp_path: Path) -> None:
     write(tmp_path, bad_words_ids=value)
     with pytest.raises(UserError) as caught:

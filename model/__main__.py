@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
+from model.command_line import run
 from model.decoding.options import SearchOptions
 from model.errors import UserError
 from model.files import decode_lines
@@ -47,7 +48,7 @@ def translate(
         as_json: Print one JSON object per line: text, tokens, log-probabilities and hypotheses.
     """
     options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
-    sentences = list(text or decode_lines(sys.stdin.buffer, "Standard input"))
+    sentences = [one.strip() for one in text] or list(decode_lines(sys.stdin.buffer, "Standard input"))
     translator = Translator.load(find_model(model, models))
     found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
     results = translator.translate_lines(sentences, options)
@@ -85,7 +86,7 @@ def import_checkpoint(
         print("Its matrices were rounded to 8 bits, which changes a word in a few of 100 translations. With")
         print("--bits 16 the translations stay the same, but each takes about 1.6 times as long.")
     for note in imported.notes:
-        print(f"Its settings of generation: {note}")
+        print(f"Its settings: {note}")
     if codes := info.target_languages:
         print(f"Begin each sentence with one of {len(codes)} codes, such as {codes[0]}.")
 
@@ -132,14 +133,8 @@ def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothe
 
 
 def main() -> None:
-    """Run one command; a UserError is printed and gives exit status 1."""
-    try:
-        tyro.extras.subcommand_cli_from_dict(
-            {"translate": translate, "import": import_checkpoint, "export": export_model},
-            prog="python -m model",
-        )
-    except UserError as error:
-        sys.exit(str(error))
+    """Run one command."""
+    run({"translate": translate, "import": import_checkpoint, "export": export_model}, "python -m model")
 
 
 if __name__ == "__main__":

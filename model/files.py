@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -49,9 +50,12 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
 
 
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """The text of a file. Raises UserError as `check_file` does, and if the file is not UTF-8."""
+    """The text of a file without a byte order mark.
+
+    Raises UserError as `check_file` does, and if the file is not UTF-8.
+    """
     try:
-        return read_bytes(path, max_bytes).decode("utf-8")
+        return read_bytes(path, max_bytes).removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8; copy it again.") from error
 
@@ -176,13 +180,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file in the same folder, then rename it to `path`."""
+    """Let `write` fill a temporary file in the same folder, which is made, then rename it to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
         temporary.chmod(0o644)  # safetensors makes files that only the owner can read
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:  # Windows flushes no file that is only read
             os.fsync(stream.fileno())
         temporary.replace(path)
     finally:
@@ -198,6 +203,8 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
+    if sys.platform == "win32":  # there the call would end the process
+        return True
     try:
         os.kill(process, 0)  # signal 0 only checks that the process exists
     except (ProcessLookupError, OverflowError):

@@ -11,12 +11,14 @@ from model.results import Source
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.text.languages import TARGET_CODE, codes_of
 from model.text.multilingual import MultilingualTokenizer
+from model.text.scripts import INVISIBLE
 from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
 BATCH_TOKENS = 4096  # of one side of a batch
+DROPPED = Sentence("Invisible characters, such as soft hyphens, were left out of the sentence.")
 NOTHING = Sentence("There is nothing to translate; type a sentence.")
 
 
@@ -36,7 +38,8 @@ def target_code(info: ModelInfo, wanted: str | None) -> str:
     if not known:
         raise UserError(f"{info.title} translates into one language; leave out the target language.")
     some = ", ".join(code.strip("<>") for code in known[:5])
-    raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
+    lacks = f"has no language {quote_untrusted(wanted)}, but" if wanted else "translates into"
+    raise UserError(f"{info.title} {lacks} {len(known)} languages; name one, such as {some}.")
 
 
 def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS) -> Source:
@@ -44,6 +47,10 @@ def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS
     tokenizer = checkpoint.source_tokenizer
     if problem := _problem_of_text(text, max_tokens):
         raise problem
+    notices = [DROPPED] if INVISIBLE.search(text) else []
+    text = INVISIBLE.sub("", text)
+    if (code := _unknown_code(checkpoint, text)) is not None:
+        notices.append(Sentence("The model has no language {code} and reads the code as text.", code=code))
     tokens = tokenizer.source_tokens(text)
     pieces = [token.piece for token in tokens[: -len(tokenizer.ending)]]
     if problem := _problem_of_pieces(checkpoint, pieces, max_tokens):
@@ -54,8 +61,16 @@ def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS
         tokens,
         language_prefix(checkpoint, written),
         tuple(tokenizer.first_ids(text)),
-        source_notices(checkpoint, tokens),
+        (*source_notices(checkpoint, tokens), *notices),
     )
+
+
+def _unknown_code(checkpoint: Checkpoint, text: str) -> str | None:
+    """A code at the beginning of a text that a model of several languages does not have."""
+    if not checkpoint.info.target_languages:
+        return None
+    code = TARGET_CODE.match(text[len(language_prefix(checkpoint, text)) :].lstrip())
+    return None if code is None or code.group() in checkpoint.info.target_languages else code.group()
 
 
 def language_prefix(checkpoint: Checkpoint, text: str) -> str:
@@ -78,7 +93,9 @@ def language_prefix(checkpoint: Checkpoint, text: str) -> str:
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:
     """The ids of each sentence with its </s>, or the reason why it cannot be translated."""
     problems = [_problem_of_text(text, max_tokens) for text in texts]
-    readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
+    readable = [
+        "" if problem else INVISIBLE.sub("", text) for text, problem in zip(texts, problems, strict=True)
+    ]
     tokenizer = checkpoint.source_tokenizer
     rows = tokenizer.encode_batch(readable)
     return [
@@ -95,7 +112,7 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
     if isinstance(target, str):
         if problem := too_many_characters(target, MAX_TOKENS):
             raise problem
-        ids = tokenizer.encode(target)
+        ids = tokenizer.encode(INVISIBLE.sub("", target))
     else:
         ids = list(target)
     for index in ids:

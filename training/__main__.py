@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import datasets
 import tyro
 
+from model.command_line import run
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
@@ -50,7 +51,7 @@ def run_train(
     Args:
         config: Name of the recipe; options after it change its settings.
         data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt). All
-            pairs of files without "test", "dev" or "val" in their names are training data.
+            pairs of files without words such as "test", "dev" or "val" in their names are training data.
         output: Run directory; the default is runs/RECIPE.
         minutes: Time limit of the training, after which the run saves, validates and stops.
         resume: Continue the run in the output directory.
@@ -278,26 +279,22 @@ def check_recipe_name(words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Run one command; an error of the user prints one sentence and exits with status 1."""
+    """Run one command."""
+    commands: dict[str, Callable[..., None]] = {
+        "train": run_train,
+        "average": run_average,
+        "publish": run_publish,
+        "evaluate": run_evaluate,
+        "align": run_align,
+        "study": run_study,
+        "cards": run_cards,
+    }
     try:
         check_recipe_name(sys.argv[1:])
-        tyro.extras.subcommand_cli_from_dict(
-            {
-                "train": run_train,
-                "average": run_average,
-                "publish": run_publish,
-                "evaluate": run_evaluate,
-                "align": run_align,
-                "study": run_study,
-                "cards": run_cards,
-            },
-            prog="python -m training",
-            config=(tyro.conf.CascadeSubcommandArgs,),  # options of a recipe follow its name
-        )
     except UserError as error:
         sys.exit(str(error))
-    except KeyboardInterrupt:
-        sys.exit("Stopped.")
+    # Options of a recipe follow its name.
+    run(commands, "python -m training", config=(tyro.conf.CascadeSubcommandArgs,))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
-from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers
+from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers, warn_of_unknown
 from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
@@ -195,6 +195,10 @@ class Trainer:
             self._print(f"{name}: {each['pairs']:,} pairs, weight {each['weight']:g}")
         counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
         self._print(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
+        if corpus.left_out:
+            self._print(f"Held out by their names and not read: {', '.join(corpus.left_out)}")
+        for warning in warn_of_unknown(self.train, self.config):
+            self._print(warning)
         epoch = self.batches.epoch(0)
         padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
         self._print(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import tyro
 
 from model import Translator
 from model.analysis.study import load_studies
+from model.command_line import run
 from model.errors import UserError
 from model.files import read_lines, write_text
 from model.storage.checkpoint import find_model, list_models
@@ -43,7 +43,7 @@ def export(
         with_model: also write the model into the file, which then translates on; de-en adds 15 MB.
     """
     translator = Translator.load(find_model(model, models))
-    translation = translator.translate(" ".join(text), beam_size=beam, length_penalty=length_penalty)
+    translation = translator.translate(" ".join(text).strip(), beam_size=beam, length_penalty=length_penalty)
     payload = encode(translation, translator.name, translator.title)
     if with_model:
         page = portable(translator, payload)
@@ -116,17 +116,8 @@ def static(
 
 
 def main() -> None:
-    """Run the command line."""
-    try:
-        commands: dict[str, Callable[..., None]] = {
-            "export": export,
-            "static": static,
-            "study": study,
-            "trained": trained,
-        }
-        tyro.extras.subcommand_cli_from_dict(commands, prog="python -m viz")
-    except (UserError, OSError) as error:
-        sys.exit(str(error))
+    """Run one command."""
+    run({"export": export, "static": static, "study": study, "trained": trained}, "python -m viz")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ DOCUMENT = """<!doctype html>
 <header class="hl-file-head"><strong>{brand}</strong>
 <span>{model}</span><span>{origin}</span></header>
 <main class="headlight"></main>
+<noscript translate="no">{without}</noscript>
 <script type="application/json" id="payload">{payload}</script>
 <script>{start}</script>
 </body>
@@ -63,6 +64,7 @@ POLICY = (
 # How to get from the file, which has no model, to a page that has one.
 OPEN_PAGE = "Open this in Headlight"
 START_PAGE = "This file has no model. To try more, translate the sentence in Headlight."
+NO_SCRIPT = "The picture needs JavaScript; open the file where scripts may run."
 LONGEST_SLUG = 40  # characters of a sentence in the name of its file
 
 
@@ -93,6 +95,7 @@ def document(
         label = html.escape(texts.get(OPEN_PAGE, OPEN_PAGE))
         opening = f'<a href="{html.escape(origin + view)}">{label}</a>'
     policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
+    without = " · ".join((payload["source_text"], payload["text"], texts.get(NO_SCRIPT, NO_SCRIPT)))
     return DOCUMENT.format(
         policy=policy,
         brand=BRAND.content,
@@ -104,6 +107,7 @@ def document(
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
         origin=opening,
+        without=html.escape(without),
         payload=to_json(payload),
     )
 
@@ -120,7 +124,6 @@ def checksum(content: bytes) -> str:
 
 def write(payload: Mapping[str, Any], path: Path) -> None:
     """Write the HTML file in one step, so that a reader never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, document(payload))
 
 

@@ -87,7 +87,7 @@ def import_card(
     if config.taught_head is not None:
         layer, head = config.taught_head
         facts.append(("taught to align", f"cross-attention, head {head + 1} of decoder layer {layer + 1}"))
-    facts += [("generation", _plain(note)) for note in notes]
+    facts += [("settings", _plain(note)) for note in notes]
     return {
         "front": _front_matter(info, family, licence),
         "title": _plain(info.title),

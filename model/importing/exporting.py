@@ -221,7 +221,7 @@ def export_card(checkpoint: Checkpoint) -> Card:
 
 def _convert_to_ctranslate2(directory: Path, output: Path) -> Path:
     """Convert a directory of transformers by the converter of CTranslate2. Raises UserError."""
-    if json.loads((directory / CONFIG).read_text())["model_type"] != "pegasus":
+    if json.loads((directory / CONFIG).read_text("utf-8"))["model_type"] != "pegasus":
         # Its loader of MarianMT drops the last entry and begins with zeros in place of <s>.
         raise UserError("CTranslate2 can hold pre-norm models only; export this one to transformers.")
     try:
@@ -232,7 +232,7 @@ def _convert_to_ctranslate2(directory: Path, output: Path) -> Path:
         raise UserError(
             "CTranslate2's converter needs ctranslate2 and transformers; install both with pip."
         ) from error
-    settings = json.loads((output / CONFIG).read_text())
+    settings = json.loads((output / CONFIG).read_text("utf-8"))
     # The loader takes <pad> for the token that the decoder reads first, as Google's Pegasus does.
     write_json(output / CONFIG, settings | {"bos_token": BOS, "decoder_start_token": BOS})
     return output

@@ -20,11 +20,20 @@ from safetensors import SafetensorError
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
 from model.importing.card import import_card, model_info, taught_head
+from model.importing.checkpoint_settings import check_settings
 from model.importing.families import FAMILIES
 from model.importing.family import Plan
-from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
+from model.importing.files.settings import (
+    ADDED_TOKENS,
+    CONFIG,
+    GENERATION,
+    README,
+    SPECIAL_TOKENS,
+    TOKENIZER,
+    settings_of,
+)
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
-from model.importing.files.weights import BIN, SAFETENSORS, Weights, read_weights
+from model.importing.files.weights import BIN, INDEX, SAFETENSORS, SHARDS, Weights, read_weights
 from model.importing.generation import read_generation
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
@@ -33,7 +42,16 @@ from model.storage.hub import fetch
 from model.text.multilingual import MultilingualTokenizer
 
 Bits = Literal[8, 16, 32]
-FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)
+FILES = (
+    CONFIG,
+    GENERATION,
+    TOKENIZER,
+    SPECIAL_TOKENS,
+    ADDED_TOKENS,
+    README,
+    *VOCABULARY_FILES,
+    *SPM_FILES,
+)
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -70,8 +88,11 @@ def read_checkpoint(name: str) -> Checkpoint:
     """Read a checkpoint of a folder or of the hub. Raises UserError."""
     directory, origin = _find(name)
     family = _family(directory)
+    notes = check_settings(directory, family)
     plan = FAMILIES[family].read_plan(directory)
     generation = read_generation(directory)
+    notes += generation.notes
+    sides = generation.begin(plan.sides)
     readme = read_text(directory / README) if (directory / README).exists() else ""
     config = replace(
         plan.config,
@@ -83,7 +104,7 @@ def read_checkpoint(name: str) -> Checkpoint:
             f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
         )
     weights = read_weights(directory)
-    _check_size(config, weights.path)
+    _check_size(config, weights)
     model = Transformer(config).eval()
     _fill(model, plan, weights)
     weights.check_all_used(family)
@@ -92,19 +113,19 @@ def read_checkpoint(name: str) -> Checkpoint:
     generation.apply(model, plan.sides.target.order)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
-    tokenizer = plan.sides.source.tokenizer
+    tokenizer = sides.source.tokenizer
     named = settings_of(directory / TOKENIZER)
     if plan.sides.languages is not None:
         named |= dict(zip(("source_lang", "target_lang"), plan.sides.languages, strict=True))
     if isinstance(tokenizer, MultilingualTokenizer):
         named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
     info = replace(model_info(origin, named, tokenizer.language_codes), prompts=plan.prompts)
-    card = import_card(info, family, FAMILIES[family].title, readme, config, generation.notes)
-    return Checkpoint(model, tokenizer, plan.sides.target.tokenizer, info, card, notes=generation.notes)
+    card = import_card(info, family, FAMILIES[family].title, readme, config, notes)
+    return Checkpoint(model, tokenizer, sides.target.tokenizer, info, card, notes=notes)
 
 
-def _check_size(config: ModelConfig, path: Path) -> None:
-    """Raise UserError unless the file is large enough for a model of this size, in 16 bits or more."""
+def _check_size(config: ModelConfig, weights: Weights) -> None:
+    """Raise UserError unless the files are large enough for a model of this size, in 16 bits or more."""
     # What the file need not have: a bias of the output, copies of <s>, the biases that T5 lacks, and the
     # embedding a second time.
     spare = config.target_vocabulary + 4 * config.d_model
@@ -113,10 +134,10 @@ def _check_size(config: ModelConfig, path: Path) -> None:
     if config.separate_output:
         spare += config.target_vocabulary * config.d_model
     wanted = 2 * (config.n_parameters - spare)
-    if path.stat().st_size < wanted:
+    if weights.n_bytes < wanted:
         raise UserError(
-            f"{path} has {path.stat().st_size:,} bytes where {CONFIG} asks for {wanted:,}; copy both from "
-            "the same checkpoint."
+            f"{weights.path} has {weights.n_bytes:,} bytes where {CONFIG} asks for {wanted:,}; copy both "
+            "from the same checkpoint."
         )
 
 
@@ -141,12 +162,12 @@ def _family(directory: Path) -> str:
     path = directory / CONFIG
     read_json(path)  # refuses a missing file
     family = settings_of(path).get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise UserError(
             f"{path} has model_type {quote_untrusted(family)}; only models of {', '.join(FAMILIES)} can be "
             "imported."
         )
-    return str(family)
+    return family
 
 
 def _check_range(model: Transformer, name: str, bits: Bits) -> None:
@@ -166,7 +187,8 @@ def _find(name: str) -> tuple[Path, str]:
             f"There is no directory {quote_untrusted(name)}; give a folder or a name on the Hugging Face "
             "hub, such as Helsinki-NLP/opus-mt-de-en."
         )
-    directory = fetch(name, (*FILES, SAFETENSORS))
-    if not (directory / SAFETENSORS).exists():
-        directory = fetch(name, (*FILES, BIN))
+    for weights, parts in zip((SAFETENSORS, BIN), SHARDS, strict=True):
+        directory = fetch(name, (*FILES, weights, weights + INDEX, parts))
+        if any((directory / each).exists() for each in (weights, weights + INDEX)):
+            break
     return directory, name

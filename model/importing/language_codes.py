@@ -14,6 +14,7 @@ from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import (
+    LANGUAGE,
     SPM,
     TOKENIZER_JSON,
     VOCABULARY,
@@ -42,8 +43,6 @@ ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko
 nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN
 mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
 """
-# The token of a language in NLLB or mBART (fra_Latn, fr_XX), or in M2M100 (__fr__).
-LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2})|__([a-z]{2,3})__")
 
 
 def read_m2m(directory: Path, values: dict[str, Any]) -> Sides:
@@ -98,15 +97,15 @@ def _read_m2m(directory: Path, size: int, ids: SpecialIds) -> Side:
     languages = WMT21_LANGUAGES if is_wmt21 else M2M_LANGUAGES
     first = len(entries)
     entries |= {first + place: f"__{code}__" for place, code in enumerate(languages.split())}
-    return side_of(read_spm(directory / SPM), entries, size, ids, directory)
+    return side_of(read_spm(directory / SPM).segmenter, entries, size, ids, directory)
 
 
 def _read_mbart(directory: Path, size: int, ids: SpecialIds) -> Side:
     """The tokenizer with the names of the languages as they are in the checkpoint."""
     if (directory / TOKENIZER_JSON).exists():
         return read_tokenizer(directory, size, ids)
-    segmenter = read_spm(directory / SPM)
-    known = [*MBART_SPECIALS, *segmenter.scores]
+    segmenter, pieces = read_spm(directory / SPM)
+    known = [*MBART_SPECIALS, *pieces[3:]]  # in place of <unk>, <s> and </s>
     languages = MBART_LANGUAGES.split()
     if size < len(known) + len(languages):
         languages = languages[:25]

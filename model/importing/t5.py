@@ -101,10 +101,9 @@ def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
     if settings_of(directory / TOKENIZER).get("tokenizer_class") == "ByT5Tokenizer":
         entries = ["<pad>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
         return side_of(BYTES, dict(enumerate(entries)), size, ids, directory)
-    segmenter = read_spm(directory / SPIECE)
-    # The vocabulary in the file begins with <pad>, </s> and <unk>; the rows after its end are of other tasks.
-    entries = ["<pad>", "</s>", "<unk>", *segmenter.scores]
-    return side_of(segmenter, dict(enumerate(entries)), size, ids, directory)
+    # The ids are those of the file; the rows after its end are of other tasks.
+    segmenter, pieces = read_spm(directory / SPIECE)
+    return side_of(segmenter, dict(enumerate(pieces)), size, ids, directory)
 
 
 def _prompts(written: dict[str, Any]) -> tuple[str, ...]:

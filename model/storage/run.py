@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 from pathlib import Path
+from typing import TextIO
 
 from model.storage.checkpoint import list_models
 
@@ -33,9 +33,19 @@ def goes_on(run: Path) -> bool:
     """Whether a process trains into this directory now."""
     try:
         with lock_of(run).open(encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # freed when the file is closed
-    except BlockingIOError:
-        return True
+            return not lock(file, shared=True)
     except OSError:
         return False
-    return False
+
+
+def lock(file: TextIO, shared: bool = False) -> bool:
+    """Lock a file until it is closed, if no other process has; several may share a lock."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where nothing keeps two processes from training into one folder
+        return True
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -19,7 +19,7 @@ from model.text.languages import TARGET_CODE
 from model.text.moses import FILE_TYPE as MOSES
 from model.text.moses import MosesTokenizer
 from model.text.sentencepiece import FILE_TYPE as ONE_LANGUAGE
-from model.text.sentencepiece import Segment, Segmenter, SentencePieceTokenizer
+from model.text.sentencepiece import NO_FRAME, Frame, Segment, Segmenter, SentencePieceTokenizer
 from model.text.tokenizer import Tokenizer
 
 FILE_TYPE = "multilingual"
@@ -31,8 +31,10 @@ class MultilingualTokenizer(SentencePieceTokenizer):
     `source_code` is the usual language of the source.
     """
 
-    def __init__(self, segmenter: Segmenter, vocabulary: Sequence[str], source_code: str) -> None:
-        super().__init__(segmenter, vocabulary)
+    def __init__(
+        self, segmenter: Segmenter, vocabulary: Sequence[str], source_code: str, frame: Frame = NO_FRAME
+    ) -> None:
+        super().__init__(segmenter, vocabulary, frame)
         self.source_code = source_code
 
     @classmethod
@@ -43,16 +45,16 @@ class MultilingualTokenizer(SentencePieceTokenizer):
         one = SentencePieceTokenizer.from_json(settings | {"type": ONE_LANGUAGE}, path)
         if code not in one.language_codes:
             raise UserError(f"{path} has no language that is the source's; import the model again.")
-        return cls(one.segmenter, one.vocabulary, code)
+        return cls(one.segmenter, one.vocabulary, code, one.frame)
 
     def to_json(self) -> str:
         rules = json.loads(super().to_json())
         return json.dumps(rules | {"type": FILE_TYPE, "source_code": self.source_code}, ensure_ascii=False)
 
     def first_ids(self, text: str) -> list[int]:
-        """The code of the target language, if the text has one: the first token of every translation."""
+        """The code of the target language: the text's, or else the one that the model always writes."""
         codes, _ = self._split(text)
-        return [self._ids[codes[-1]]] if codes else []
+        return [self._ids[codes[-1]]] if codes else super().first_ids(text)
 
     def segments(self, text: str) -> list[Segment]:
         """The code of the source language and the pieces of the sentence."""

@@ -14,6 +14,7 @@ import json
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,6 +263,12 @@ class SentencePieceTokenizer(Tokenizer):
         """</s>, and what the model reads after it."""
         return (EOS_ID, self._ids[self.frame.after]) if self.frame.after else super().ending
 
+    def beginning(self, entry: str) -> SentencePieceTokenizer:
+        """The same tokenizer, with which every translation begins with an entry of the vocabulary."""
+        other = copy(self)
+        other.frame = self.frame._replace(first=entry)
+        return other
+
     def first_ids(self, text: str) -> list[int]:
         """The token with which every translation begins, if the model has one."""
         return [self._ids[self.frame.first]] if self.frame.first else []
@@ -317,7 +324,7 @@ class SentencePieceTokenizer(Tokenizer):
         """As of every tokenizer; a language code is a special token, and so is a <s> that is no start."""
         return tuple(
             replace(token, special=True, word=None)
-            if TARGET_CODE.fullmatch(token.piece) or token.piece in SPECIALS
+            if TARGET_CODE.fullmatch(token.piece) or (token.piece in SPECIALS and token.id != UNK_ID)
             else token
             for token in super().tokens(ids, surfaces)
         )

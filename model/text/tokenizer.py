@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,12 +25,16 @@ from torch import Tensor
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.results import Token
+from model.text.scripts import INVISIBLE
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPACE = "\u2581"
 MAX_PIECE = 100  # characters of a vocabulary entry, the space before a word included
+# A vocabulary knows the characters that make up this share of its text (SentencePiece's default), at least so
+# many, and at most this share of its entries, so that pairs of them find a place.
+COVERAGE, MIN_ALPHABET, MAX_ALPHABET = 0.9995, 500, 0.75
 LONG_WORD = re.compile(rf"[^\s]{{{MAX_PIECE - 1}}}(?=[^\s])")
 
 TokenizerKind = Literal["bpe", "word", "character"]
@@ -37,8 +42,8 @@ TOKENIZER_KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
 
 
 def normalise(text: str) -> str:
-    """Unicode NFC with single spaces, none at either end; the form of a text that decoding restores."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates
+    """Unicode NFC with single spaces and no invisible characters; the form that decoding restores."""
+    text = INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))  # replaces lone surrogates
     return " ".join(unicodedata.normalize("NFC", text).replace(SPACE, " ").split())
 
 
@@ -64,7 +69,7 @@ class Tokenizer:
         vocabulary: int = 8000,
         min_frequency: int = 1,
     ) -> Tokenizer:
-        """Learn a vocabulary of at most `vocabulary` entries from sentences."""
+        """Learn a vocabulary of at most `vocabulary` entries from sentences, which are read twice for BPE."""
         settings: dict[str, Any] = {
             "special_tokens": list(SPECIALS),
             "vocab_size": vocabulary,
@@ -74,7 +79,8 @@ class Tokenizer:
         trainer: trainers.Trainer
         if kind == "bpe":
             backend = tokenizers.Tokenizer(models.BPE(unk_token=UNK, fuse_unk=True))
-            trainer = trainers.BpeTrainer(**settings, limit_alphabet=500)
+            sentences = list(sentences) if isinstance(sentences, Iterator) else sentences
+            trainer = trainers.BpeTrainer(**settings, limit_alphabet=_alphabet(sentences, vocabulary))
         else:
             backend = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))
             trainer = trainers.WordLevelTrainer(**settings)
@@ -189,6 +195,17 @@ class Tokenizer:
             Token(piece, text.replace(SPACE, "") or " ", word, index < len(SPECIALS), index)
             for index, piece, text, word in zip(ids, pieces, written, words, strict=True)
         )
+
+
+def _alphabet(sentences: Iterable[str], vocabulary: int) -> int:
+    """How many characters a vocabulary of this size knows."""
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(normalise(sentence))
+    del counts[" "]
+    covered = np.cumsum([count for _, count in counts.most_common()], dtype=np.int64)
+    wanted = int(np.searchsorted(covered, COVERAGE * covered[-1])) + 1 if len(covered) else 0
+    return max(MIN_ALPHABET, min(wanted, int(MAX_ALPHABET * vocabulary)))
 
 
 # A sequence of letters, one digit or one punctuation mark, each with the space before it.

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 import app
-from tests.browser.conftest import TRANSLATORS
+from model import Translator
+from tests.browser.conftest import EMPTY, TRANSLATORS
 from tests.browser.screen import FIRST
+from viz.export import document
+from viz.payload import encode
 from viz.server.connections import Access
+from viz.static.site import portable
 
 pytestmark = pytest.mark.browser
 
@@ -101,3 +107,81 @@ def test_the_page_keeps_to_its_own_policy(browser: Browser, address: str):
         page.goto(address)
         use(page, page)
     assert not told
+
+
+# Frames of notebooks, Streamlit and gr.HTML: text without an address.
+WAYS = {
+    "srcdoc": "frame.srcdoc = html",
+    "blob": "frame.src = URL.createObjectURL(new Blob([html], { type: 'text/html' }))",
+}
+
+
+def show_text(page: Page, html: str, way: str, sandbox: str | None) -> FrameLocator:
+    """Open a file that shows an exported page in a frame."""
+    page.goto(EMPTY.as_uri())
+    page.evaluate(
+        """([html, sandbox]) => {
+          const frame = Object.assign(document.createElement('iframe'), { width: 1300, height: 900 });
+          if (sandbox !== null) frame.sandbox = sandbox;
+          WAY;
+          document.body.append(frame);
+        }""".replace("WAY", WAYS[way]),
+        [html, sandbox],
+    )
+    return page.frame_locator("iframe")
+
+
+@pytest.mark.parametrize("sandbox", ["allow-scripts", None])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_exported_view_in_a_frame_without_an_address(way: str, sandbox: str | None, browser: Browser):
+    html = document(encode(TRANSLATORS["de-en"].translate(FIRST), "de-en"))
+    with listening(browser) as (page, told):
+        frame = show_text(page, html, way, sandbox)
+        frame.get_by_role("gridcell", name="layer 1, head 2", exact=True).click()
+        expect(frame.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 2")
+        frame.get_by_role("button", name="How to read this").click()
+        frame.get_by_role("button", name="Close").click()
+        expect(frame.get_by_role("dialog")).to_have_count(0)
+        assert told == []
+
+
+@pytest.mark.parametrize("sandbox", ["allow-scripts", None])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_exported_model_in_a_frame_translates(way: str, sandbox: str | None, browser: Browser):
+    model = Translator.load(Path(app.__file__).parent / "assets/models/reverse")
+    html = portable(model, encode(model.translate("headlight"), "reverse"))
+    with listening(browser) as (page, told):
+        frame = show_text(page, html, way, sandbox)
+        frame.locator(".hl-thumbnail").first.wait_for()
+        frame.locator("#hl-sentence input").fill("lantern")
+        frame.locator("#hl-sentence input").press("Enter")
+        expect(frame.locator(".hl-translation").first).to_have_text("nretnal")
+        assert told == []
+
+
+def test_a_frame_without_scripts_says_what_it_needs(browser: Browser):
+    html = document(encode(TRANSLATORS["de-en"].translate(FIRST), "de-en"))
+    with listening(browser) as (page, _):
+        frame = show_text(page, html, "srcdoc", "")
+        frame.locator("noscript").wait_for()
+        said = frame.locator("noscript").text_content()
+        assert said is not None
+        assert said.startswith(FIRST)
+        assert "needs JavaScript" in said
+
+
+def test_words_of_sentences_are_kept_from_a_translation_by_the_browser(browser: Browser):
+    result = replace(TRANSLATORS["de-en"].translate(FIRST), source_language="de", target_language="eng_Latn")
+    html = document(encode(result, "de-en"))
+    with listening(browser) as (page, _):
+        frame = show_text(page, html, "blob", None)
+        frame.locator(".hl-thumbnail").first.click()
+        words = frame.locator("body").evaluate(
+            """(body) => {
+              const texts = [...body.querySelectorAll('bdi, .hl-translation, .hl-chip, [dir=auto]')];
+              return texts.map((one) => [one.translate, one.closest('[lang]').lang, one.className]);
+            }"""
+        )
+        assert len(words) > 20
+        assert not any(translate for translate, _, name in words if "hl-chip" not in name)
+        assert {lang for _, lang, name in words if "hl-chip" in name} == {"de", "eng-Latn"}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show, draw
@@ -177,3 +180,35 @@ def test_the_matrix_can_be_read_as_a_table(page: Page):
     page.keyboard.press("ArrowRight")  # scrolls, and chooses no head
     page.wait_for_function("document.querySelector('.hl-table-room').scrollLeft > 0")
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
+
+
+# Colours that SVG 1.1 knows, and so every program that reads it.
+COLOUR = re.compile(r"none|#[0-9a-f]{6}|rgb\(\d+, \d+, \d+\)|url\(#\w+\)")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_another_reader_draws_the_same_svg(beside: bool, show: Show, tmp_path: Path):
+    """As XML of SVG 1.1; a second reader (resvg) gives each cell the colour that the file says."""
+    vl_convert = pytest.importorskip("vl_convert")
+    result = TRANSLATORS["de-en"].translate("Ein \x08Hund\ufffe\x1b & \u202eKatze 🐕 schläft.")
+    page = show(result)
+    choose(page, "Cross", 2, 3)
+    if beside:
+        page.get_by_role("button", name="Side by side").click()
+    path = saved(page, "SVG picture", tmp_path)
+    root = ElementTree.parse(path).getroot()
+    for name in ("fill", "stroke"):
+        assert all(COLOUR.fullmatch(node.get(name, "none")) for node in root.iter())
+    ids = [node.get("id") for node in root.iter() if node.get("id")]
+    assert len(ids) == len(set(ids))
+    if beside:
+        return
+    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(path.read_text("utf-8")))).convert("RGB")
+    (cells,) = (node for node in root.findall(f"{SVG}g") if node.get("transform"))
+    left, top = (float(part) for part in re.findall(r"[\d.]+", cells.get("transform", "")))
+    drawn = [node for node in cells.findall(f"{SVG}rect") if node.get("fill", "").startswith("rgb")]
+    assert len(drawn) == result.attention.cross[1, 2].numel()
+    for node in drawn:
+        wanted = tuple(map(int, re.findall(r"\d+", node.get("fill", ""))))
+        x, y = (int(float(node.get(name, "0")) + start) + 3 for name, start in (("x", left), ("y", top)))
+        assert all(abs(a - b) <= 1 for a, b in zip(picture.getpixel((x, y)), wanted, strict=True))

@@ -12,7 +12,7 @@ from model.analysis.faithfulness import RANDOM
 from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
 from model.storage.card import read_card
 from tests.file_list import ROOT
-from viz.export import OPEN_PAGE, START_PAGE
+from viz.export import NO_SCRIPT, OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
 from viz.static.document import element
 from viz.viewer import HERE
@@ -124,7 +124,7 @@ def page_texts() -> set[str]:
     for one in page.get_config_file()["components"]:
         parser.found |= set(_labels(one["type"], one["props"]))
         parser.feed(str(one["props"].get("html_template") or "").replace("${value}", ""))
-    return parser.found - {"", "Headlight"} | {OPEN_PAGE, START_PAGE} | OF_GRADIO
+    return parser.found - {"", "Headlight"} | {NO_SCRIPT, OPEN_PAGE, START_PAGE} | OF_GRADIO
 
 
 def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:

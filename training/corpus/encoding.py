@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -12,7 +13,7 @@ from accelerate.utils import patch_environment
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from model.text.tokenizer import Tokenizer
+from model.text.tokenizer import UNK_ID, Tokenizer
 from training.config import TrainConfig
 from training.corpus.batching import Lengths
 from training.corpus.links import token_links
@@ -21,6 +22,7 @@ from training.hardware import forget_mapped_pages, worker_processes
 
 TOKENIZER_PAIRS = 1_000_000  # more pairs hardly change a vocabulary and take long
 BLOCK = 1000  # pairs
+UNKNOWN_SHARE = 0.002  # of the tokens of a language; a warning tells of a larger one
 
 
 def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
@@ -32,27 +34,35 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
         mixture = Mixture.of(train, dict(config.weights))
         train = train.select(mixture.rows(np.random.default_rng(config.seed)))
 
-    def sentences(*columns: str) -> Iterator[str]:
-        for start in _sample(len(train)):
-            forget_mapped_pages()
-            batch = train[start : start + BLOCK]
-            for column in columns:
-                yield from batch[column]
-
     settings = (config.tokenizer, config.vocabulary, config.min_frequency)
     if config.model.tied:
-        joint = Tokenizer.train(sentences("source", "target"), *settings)
+        joint = Tokenizer.train(Sentences(train, ("source", "target")), *settings)
         return joint, joint
     return (
-        Tokenizer.train(sentences("source"), *settings),
-        Tokenizer.train(sentences("target"), *settings),
+        Tokenizer.train(Sentences(train, ("source",)), *settings),
+        Tokenizer.train(Sentences(train, ("target",)), *settings),
     )
 
 
-def _sample(rows: int) -> Iterator[int]:
+@dataclass(frozen=True)
+class Sentences:
+    """The sentences of some columns, for a vocabulary; memory holds some of them at a time."""
+
+    pairs: Dataset
+    columns: Sequence[str]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in _sample(len(self.pairs)):
+            forget_mapped_pages()
+            batch = self.pairs[start : start + BLOCK]
+            for column in self.columns:
+                yield from batch[column]
+
+
+def _sample(rows: int, most: int | None = None) -> Iterator[int]:
     """Starts of blocks of rows, spread evenly; reading whole blocks touches few pages of the file."""
     blocks = -(-rows // BLOCK)
-    count = min(blocks, TOKENIZER_PAIRS // BLOCK)
+    count = min(blocks, most or TOKENIZER_PAIRS // BLOCK)
     return (i * blocks // count * BLOCK for i in range(count))
 
 
@@ -100,6 +110,20 @@ def _lists(rows: Sequence[Sequence[int]], width: pa.DataType) -> tuple[pa.ListAr
     flat = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
     offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
     return pa.ListArray.from_arrays(offsets, flat), lengths
+
+
+def warn_of_unknown(encoded: Dataset, config: TrainConfig) -> list[str]:
+    """A sentence for each language of which the vocabulary does not know a large share of the tokens."""
+    found = []
+    for column, language in (("source", config.source_language), ("target", config.target_language)):
+        rows = [row for start in _sample(len(encoded), 20) for row in encoded[start : start + BLOCK][column]]
+        share = sum(row.count(UNK_ID) for row in rows) / max(sum(map(len, rows)), 1)
+        if share > UNKNOWN_SHARE:
+            found.append(
+                f"{share:.1%} of the {language} tokens are <unk>: the vocabulary of {config.vocabulary:,} "
+                "entries does not know their characters; give a larger --config.vocabulary"
+            )
+    return found
 
 
 def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:

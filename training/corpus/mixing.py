@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from model.errors import UserError
+from model.text.scripts import count_words
 from training.corpus.batching import Rows
 from training.corpus.links import join_links
 
@@ -29,9 +30,8 @@ class Mixture:
     @classmethod
     def of(cls, pairs: Dataset, weights: Mapping[str, float]) -> Mixture:
         """The mixture of these pairs; a source without a weight has weight 1."""
-        column = origins(pairs)
-        names, indices = np.unique(column, return_inverse=True)
-        return cls(tuple(map(str, names)), tuple(weights.get(str(name), 1.0) for name in names), indices)
+        names, indices = numbered_origins(pairs)
+        return cls(names, tuple(weights.get(name, 1.0) for name in names), indices)
 
     def rows(self, random: Generator) -> Rows:
         """The rows of one epoch, in order.
@@ -59,6 +59,16 @@ class Mixture:
 def origins(pairs: Dataset) -> NDArray[np.str_]:
     """The source of each pair."""
     return np.asarray(pairs["origin"][:], dtype=np.str_)
+
+
+def numbered_origins(pairs: Dataset) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The names of the sources in the order of their first pairs, and the source of each pair as a number.
+
+    The numbers stay the same when a folder, and so a source, gets another name.
+    """
+    names, firsts, indices = np.unique(origins(pairs), return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    return tuple(map(str, names[order])), np.argsort(order)[indices]
 
 
 def check_weights(pairs: Dataset, weights: Mapping[str, float]) -> None:
@@ -98,7 +108,7 @@ def concatenate(pairs: Dataset, share: float, seed: int) -> Dataset:
 def _group(pairs: Dataset, start: int, limit: int) -> list[dict[str, str]]:
     """The longest run of pairs from `start` on that have one source and at most `limit` source words."""
     rows = pairs[start : start + LONGEST]
-    words = np.cumsum([len(text.split()) for text in rows["source"]])
+    words = np.cumsum([count_words(text) for text in rows["source"]])
     other = [origin != rows["origin"][0] for origin in rows["origin"]]
     stop = int(np.argmax([*((words > limit) | other), True]))
     return [{name: column[place] for name, column in rows.items()} for place in range(stop)]

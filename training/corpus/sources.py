@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import random
+import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
@@ -28,8 +29,14 @@ from model.text.tokenizer import normalise
 from training.hardware import worker_processes
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
-HELD_OUT = ("test", "dev", "val")  # a file with one of these in its name is never training data
-SOURCES = "source"  # ending of the file that names the source of each line
+# A file with such a word in its name is never training data.
+HELD_OUT = re.compile(
+    r"(news|dev)?(test|tst|dev|devel|development|val|valid|validation|eval|evaluation|heldout)"
+    r"(s|ing|sets?|data|daten|files?|corpus|split)?"
+)
+LETTERS = re.compile(r"[^\W\d_]+")
+CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
+SOURCES = "source"  # ending of the file that names the source of each line, if no language is called so
 PAIR = Features({"source": Value("string"), "target": Value("string"), "origin": Value("string")})
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 RANDOM_LETTERS = (3, 8)  # the fewest and the most of a random word; as in viz/viewer/playground/tasks.js
@@ -42,35 +49,73 @@ CODE = hashlib.sha256(
 def read_training(directory: Path, languages: Sequence[str]) -> Dataset:
     """The pairs of all parallel files NAME.SOURCE and NAME.TARGET of a folder, in the order of the names.
 
-    Files with "test", "dev" or "val" in their names are left out. Column `origin` names where a pair comes
-    from: its line of NAME.source or, without such a file, FOLDER/NAME. Raises UserError when there are no
-    files, one of them is missing, or they have different numbers of lines.
+    Files whose names say that they are held out (`is_held_out`) are left out. Column `origin` names where a
+    pair comes from: its line of NAME.source or, without such a file, FOLDER/NAME. Raises UserError when there
+    are no files, one of them is missing, or they have different numbers of lines.
     """
-    if not directory.is_dir():
-        raise UserError(f"The data directory {directory} does not exist; check --data.")
-    found = {f.name.removesuffix(f".{each}") for each in languages for f in directory.glob(f"*.{each}")}
-    names = sorted(name for name in found if not any(part in name for part in HELD_OUT))
+    found = _parallel_files(directory, languages)
+    names = [name for name in found if not is_held_out(name)]
     if not names:
         wanted = " and ".join(f"train.{language}" for language in languages)
-        raise UserError(f"{directory} has no {wanted}; add them, with one sentence a line, in UTF-8.")
-    return concatenate_datasets([_read_files(directory, name, languages) for name in names])
+        held = f" besides {', '.join(found)}, which are held out" if found else ""
+        raise UserError(f"{directory} has no {wanted}{held}; add them, with one sentence a line, in UTF-8.")
+    return concatenate_datasets([_read_files(directory, name, found[name], languages) for name in names])
 
 
 def read_validation(directory: Path, languages: Sequence[str]) -> Dataset | None:
     """The pairs of the folder's development set, dev.SOURCE and dev.TARGET, or None if it has none."""
-    for name in VALIDATION_NAMES:
-        if any((directory / f"{name}.{language}").is_file() for language in languages):
-            return _read_files(directory, name, languages)
-    return None
+    name = _validation_name(directory, languages)
+    if name is None:
+        return None
+    return _read_files(directory, name, _parallel_files(directory, languages)[name], languages)
 
 
-def _read_files(directory: Path, name: str, languages: Sequence[str]) -> Dataset:
-    files = [directory / f"{name}.{language}" for language in languages]
-    present = [file for file in files if file.is_file()]
-    if len(present) < len(files):
-        missing = next(file for file in files if file not in present)
-        raise UserError(f"{missing} is missing, but {present[0].name} exists; add the missing file.")
-    if (sources := directory / f"{name}.{SOURCES}").is_file():
+def left_out(directory: Path, languages: Sequence[str]) -> list[str]:
+    """The names of the parallel files that are neither training data nor the development set."""
+    names = filter(is_held_out, _parallel_files(directory, languages))
+    validation = _validation_name(directory, languages)
+    return [f"{directory.name}/{name}" for name in names if name != validation]
+
+
+def is_held_out(name: str) -> bool:
+    """Whether a word of a file's name says that it is for tests or development, as in newstest2014."""
+    words = LETTERS.findall(CAMEL_CASE.sub(" ", name))
+    return any(HELD_OUT.fullmatch(word.casefold()) for word in words)
+
+
+def _validation_name(directory: Path, languages: Sequence[str]) -> str | None:
+    names = {name.casefold(): name for name in _parallel_files(directory, languages)}
+    return next((names[each] for each in VALIDATION_NAMES if each in names), None)
+
+
+def _parallel_files(directory: Path, languages: Sequence[str]) -> dict[str, dict[str, Path]]:
+    """The files of each name by their languages, sorted by name; capital letters make no difference."""
+    if not directory.is_dir():
+        raise UserError(f"The data directory {directory} does not exist; check --data.")
+    codes = {language.casefold(): language for language in languages}
+    groups: dict[str, list[Path]] = {}
+    for file in sorted(directory.iterdir()):
+        if file.suffix[1:].casefold() in codes:
+            groups.setdefault(file.stem.casefold(), []).append(file)
+    found: dict[str, dict[str, Path]] = {}
+    for files in groups.values():
+        one = len(files) <= len(codes)  # else the folder tells Train and train apart
+        for file in files:
+            name = files[0].stem if one else file.stem
+            found.setdefault(name, {})[codes[file.suffix[1:].casefold()]] = file
+    return dict(sorted(found.items()))
+
+
+def _read_files(directory: Path, name: str, present: Mapping[str, Path], languages: Sequence[str]) -> Dataset:
+    for language in languages:
+        if language not in present:
+            other = next(iter(present.values())).name
+            raise UserError(
+                f"{directory / name}.{language} is missing, but {other} exists; add the missing file."
+            )
+    files = [present[language] for language in languages]
+    sources = directory / f"{name}.{SOURCES}"
+    if sources.is_file() and SOURCES not in languages:
         files.append(sources)
     _check_equal_length(files)
     return _cached(_parallel_rows, files, origin=f"{directory.resolve().name}/{name}")

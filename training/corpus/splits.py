@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,15 @@ from model.errors import UserError
 from training.config import TrainConfig
 from training.corpus.cleaning import clean
 from training.corpus.links import with_links
-from training.corpus.mixing import check_weights, concatenate, origins, without_unused
-from training.corpus.sources import random_words, read_hub, read_training, read_validation, read_words
+from training.corpus.mixing import check_weights, concatenate, numbered_origins, origins, without_unused
+from training.corpus.sources import (
+    left_out,
+    random_words,
+    read_hub,
+    read_training,
+    read_validation,
+    read_words,
+)
 from training.hardware import forget_mapped_pages
 
 
@@ -29,6 +37,7 @@ class Corpus:
     test: Dataset | None  # None unless the recipe draws test pairs at random
     split: dict[str, Any]  # identifies the split; written to the run directory
     dropped: dict[str, int]  # training pairs that each cleaning rule removed
+    left_out: tuple[str, ...] = ()  # parallel files of the folders that are not read
 
 
 def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Path | None = None) -> Corpus:
@@ -40,6 +49,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
     """
     languages = (config.source_language, config.target_language)
     validation: Dataset | None
+    unread: list[str] = []
     if config.reverse_words:
         drawn = config.random_words
         pairs = random_words(drawn, config.seed) if drawn else read_words(directories)
@@ -48,6 +58,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
         pairs = concatenate_datasets([read_training(d, languages) for d in directories])
         parts = [part for d in directories if (part := read_validation(d, languages)) is not None]
         validation = concatenate_datasets(parts) if parts else None
+        unread = [name for d in directories for name in left_out(d, languages)]
     elif config.hub:
         pairs, validation = read_hub(*config.hub, languages)
     else:
@@ -57,25 +68,31 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
         )
     if alignments is not None:
         pairs = with_links(pairs, alignments)
-    return _split(config, pairs, validation)
+    return replace(_split(config, pairs, validation), left_out=tuple(unread))
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
     """Clean the pairs, and hold out the test and validation pairs that the data does not provide."""
     weights = dict(config.weights)
     check_weights(pairs, weights)
-    pairs, dropped, digest = clean(without_unused(pairs, weights))
+    pairs = without_unused(pairs, weights)
+    read = len(pairs)
+    pairs, dropped, digest = clean(pairs)
     sources = hashlib.sha256("\n".join(origins(pairs)).encode()).hexdigest()
-    split: dict[str, Any] = {"rows": len(pairs), "digest": digest, "sources": sources}
+    names, numbers = numbered_origins(pairs)
+    weighed = json.dumps([weights.get(name, 1.0) for name in names]).encode()
+    groups = hashlib.sha256(weighed + numbers.astype(np.int64).tobytes()).hexdigest()
+    split: dict[str, Any] = {"rows": len(pairs), "digest": digest, "sources": sources, "groups": groups}
     if "links" in pairs.column_names:
         split["links"] = hashlib.sha256("\n".join(pairs["links"]).encode()).hexdigest()
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
     held = config.test_rows + (round(wanted) if validation is None else 0)
     if len(pairs) <= held:
+        others = " or separate validation files (dev)" if validation is None else ""
         raise UserError(
-            f"The corpus has {len(pairs):,} pairs, but {held:,} of them are held out; give more pairs"
-            + (" or separate validation files (dev)." if validation is None else ".")
+            f"The corpus has {len(pairs):,} pairs{_losses(read, dropped)}, but {held:,} of them are "
+            f"held out; give more pairs{others}."
         )
     held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
     split["test"] = np.sort(held_test).tolist()
@@ -93,3 +110,9 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     train = pairs.select(np.sort(order[held:])) if held else pairs
     train = concatenate(train, config.concatenate, config.seed)
     return Corpus(train, validation, test, split, dropped)
+
+
+def _losses(read: int, dropped: Mapping[str, int]) -> str:
+    """What became of the pairs that were read and dropped, if any were."""
+    counts = [f"{count:,} dropped as {rule}" for rule, count in dropped.items() if count]
+    return f" of {read:,} that were read ({', '.join(counts)})" if counts else ""

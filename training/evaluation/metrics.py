@@ -7,22 +7,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jiwer
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
+from model.text.scripts import HAN, KANA, SPACELESS, count_words, space_out
 from training.corpus.links import words
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 
 @dataclass(frozen=True)
 class Scores:
     """Scores of a corpus; a signature says exactly how a score was computed (Post 2018)."""
 
-    bleu: float  # 0 to 100, 13a tokens, case kept
+    bleu: float  # 0 to 100, tokens as `bleu_tokens` says, case kept
     chrf: float  # 0 to 100
-    wer: float  # errors per reference word
+    wer: float  # errors per reference word, or character of a script without spaces
     cer: float  # errors per reference character
     exact_match: float  # share of sentences equal to their reference, 0 to 100
     bleu_signature: str
@@ -43,13 +45,13 @@ def score_by_length(
     sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
 ) -> dict[str, LengthScore]:
     """BLEU for each bucket of source lengths that has a sentence, such as "11-20"; longer ones have none."""
-    found = {}
-    words = [len(source.split()) for source in sources]
+    found, bleu = {}, new_bleu(references)
+    words = [count_words(source) for source in sources]
     for low, high in LENGTHS:
         places = [place for place, count in enumerate(words) if low <= count <= high]
         if places:
             pairs = [hypotheses[place] for place in places], [[references[place] for place in places]]
-            found[f"{low}-{high}"] = LengthScore(len(places), BLEU().corpus_score(*pairs).score)
+            found[f"{low}-{high}"] = LengthScore(len(places), bleu.corpus_score(*pairs).score)
     return found
 
 
@@ -84,14 +86,35 @@ def name_recall(hypotheses: Sequence[str], references: Sequence[str]) -> NameRec
     return NameRecall(sum(map(Counter.total, wanted)), sum(map(Counter.total, kept)))
 
 
+def new_bleu(references: Sequence[str]) -> BLEU:
+    """BLEU with the tokens that fit the language of the references."""
+    from sacrebleu.metrics.bleu import BLEU  # here, because it takes its time, and other locks on Windows
+
+    return BLEU(tokenize=bleu_tokens(references))
+
+
+def bleu_tokens(references: Sequence[str]) -> str:
+    """SacreBLEU's name of what BLEU counts: words (13a), or characters where no spaces part the words.
+
+    "zh" counts Chinese characters and the words of other scripts between them. Japanese, Thai, Lao, Khmer and
+    Burmese count characters ("char"), because their words need a dictionary that is not installed.
+    """
+    text = "".join(references)
+    if 2 * len(SPACELESS.findall(text)) <= sum(map(str.isalpha, text)):
+        return "13a"
+    return "zh" if len(HAN.findall(text)) > 10 * len(KANA.findall(text)) else "char"
+
+
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
     """The scores of detokenised hypotheses, with one reference each."""
-    bleu, chrf = BLEU(), CHRF()
+    from sacrebleu.metrics.chrf import CHRF
+
+    bleu, chrf = new_bleu(references), CHRF()
     matches = sum(h == r for h, r in zip(hypotheses, references, strict=True))
     return Scores(
         bleu=bleu.corpus_score(hypotheses, [references]).score,
         chrf=chrf.corpus_score(hypotheses, [references]).score,
-        wer=jiwer.wer(list(references), list(hypotheses)),
+        wer=jiwer.wer(list(map(space_out, references)), list(map(space_out, hypotheses))),
         cer=jiwer.cer(list(references), list(hypotheses)),
         exact_match=100 * matches / len(references),
         bleu_signature=str(bleu.get_signature()),

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.metadata
 import json
 import os
@@ -31,7 +30,7 @@ from torch.utils.tensorboard import SummaryWriter
 from model.errors import UserError
 from model.files import check_file, read_json, write_atomically, write_json, write_lines
 from model.storage.probes import PROBES
-from model.storage.run import RUN, lock_of
+from model.storage.run import RUN, lock, lock_of
 from model.storage.training_log import METRICS
 from training.config import TrainConfig
 from training.corpus.splits import Corpus
@@ -109,12 +108,9 @@ def locked(output: Path) -> Iterator[None]:
 def _lock(file: TextIO) -> bool:
     """Lock a file, if no other process does. A page does so for a moment, to see whether a run goes on."""
     for _ in range(LOCK_TRIES):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(LOCK_PAUSE)
-        else:
+        if lock(file):
             return True
+        time.sleep(LOCK_PAUSE)
     return False
 
 
@@ -155,11 +151,13 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
 
 def check_split(output: Path, corpus: Corpus) -> None:
     """Raise UserError if the run had another corpus."""
-    # Runs of release 0.1 did not write their sources.
     with reading(output / SPLIT):
-        before = {"sources": corpus.split["sources"]} | read_json(output / SPLIT)
-        if not before.keys() & corpus.split.keys() - {"sources"}:
+        written = read_json(output / SPLIT)
+        if not written.keys() & corpus.split.keys() - {"sources"}:
             raise ValueError("it does not describe a split")
+    before = corpus.split | written  # runs of release 0.1 did not write their sources
+    if "groups" in written:
+        before["sources"] = corpus.split["sources"]  # a folder may have got another name
     if before != corpus.split:
         raise UserError(
             f"The data differs from the corpus of the run in {output}; give the same data as before."

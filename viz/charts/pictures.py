@@ -7,6 +7,7 @@ notebook that can draw them does; others, and exported ones, show the picture.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -16,6 +17,8 @@ import plotly.graph_objects as go
 
 SVG, VEGA_LITE, PLOTLY = "image/svg+xml", "application/vnd.vegalite.v6+json", "application/vnd.plotly.v1+json"
 LEFT, TOP, RIGHT, BOTTOM = 112, 120, 24, 24  # pixels around the matrices
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+SYMBOLS = {chr(code): chr(0x2400 + code) for code in range(0x20)}
 EMPTY_CELL = "#f1efe9"
 
 
@@ -32,7 +35,8 @@ def draw_charts_offline() -> None:
 def _bundle_of_chart(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
     import vl_convert  # 84 MB that a page does not need
 
-    return {VEGA_LITE: spec, SVG: vl_convert.vegalite_to_svg(spec), "text/plain": "an Altair chart"}
+    picture = valid_xml(vl_convert.vegalite_to_svg(spec))
+    return {VEGA_LITE: spec, SVG: picture, "text/plain": "an Altair chart"}
 
 
 class Heatmaps(go.Figure):
@@ -55,11 +59,16 @@ def heatmaps_svg(figure: go.Figure) -> str:
         parts.append(_text(x, y, note.text, 13, "middle"))
     for trace in figure.data:
         parts += _heatmap(layout, trace, plot)
-    return (
+    return valid_xml(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" fill="#1c1b19">'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )
+
+
+def valid_xml(text: str) -> str:
+    """The text with each character that XML cannot hold as its symbol or, without one, as U+FFFD."""
+    return NOT_XML.sub(lambda found: SYMBOLS.get(found.group(), "\N{REPLACEMENT CHARACTER}"), text)
 
 
 def _heatmap(layout: go.Layout, trace: go.Heatmap, plot: tuple[int, int]) -> Iterator[str]:

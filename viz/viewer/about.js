@@ -5,16 +5,14 @@
 import { element, nameInvisible } from './drawing/dom.js';
 import { KINDS } from './domain/payload.js';
 import { aboutModel } from './state/queries.js';
-import { note, openDialog, section } from './drawing/widgets.js';
+import { closeButton, note, openDialog, section } from './drawing/widgets.js';
 import { localNumber, say, spokenLanguage, tell, tellTitle } from './locales/language.js';
 
 // Returns { dialog, open }.
 export function createAbout({ store, ask }) {
   const body = element('div');
   const title = element('h2');
-  const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
-  const form = element('form', { method: 'dialog' }, close);
-  const dialog = element('dialog', { class: 'hl-help', 'aria-label': say('About') }, title, body, form);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': say('About') }, title, body, closeButton());
   const open = () => {
     const state = store.get();
     if (!state.record) return;

@@ -15,6 +15,7 @@ import { differs, sameSpot } from './state/queries.js';
 import { CHOICES } from './state/store.js';
 import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
+import { rewriteAddress } from './domain/address_bar.js';
 import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.
@@ -57,7 +58,7 @@ export function createAddress(server, translateAddress) {
   window.addEventListener('hashchange', ({ newURL }) => {
     const { hash } = new URL(newURL);
     // A view that changed just before this event may have written its own address over the new one.
-    if (location.hash !== hash) history.replaceState(history.state, '', hash);
+    if (location.hash !== hash) rewriteAddress(hash);
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;
@@ -84,7 +85,7 @@ function isOtherBeside(state, before) {
 
 function write(state, isNew = false) {
   if (!state.record || isPlayground(location.hash) || location.hash === toAddress(state)) return;
-  history[isNew ? 'pushState' : 'replaceState'](history.state, '', toAddress(state));
+  rewriteAddress(toAddress(state), isNew);
 }
 
 // What the person chooses while the view of a link is computed stays. A pin belongs to its kind.

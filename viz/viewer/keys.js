@@ -2,6 +2,7 @@
 // @ts-nocheck
 
 import { createButton, element } from './drawing/dom.js';
+import { closeButton } from './drawing/widgets.js';
 import { forPointer } from './drawing/numbers.js';
 import { logP } from './state/labels.js';
 import { KINDS } from './domain/payload.js';
@@ -145,7 +146,6 @@ function hintOf([keys, meaning]) {
 }
 
 export function createHelp() {
-  const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
   return element(
     'dialog',
     { class: 'hl-help', 'aria-label': say('How to read this') },
@@ -156,7 +156,7 @@ export function createHelp() {
       { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') },
       ...keyHints().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
-    element('form', { method: 'dialog' }, close),
+    closeButton(),
     element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),
   );
 }

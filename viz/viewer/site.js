@@ -22,6 +22,7 @@ import {
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
+import { rewriteAddress } from './domain/address_bar.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
@@ -32,7 +33,7 @@ const ACTIONS = { cancel, openAbout, toggleExport, toggleOptions, toggleTheme };
 // the function that makes the playground, `embedded` the files of a model that are in the page, or null, `stored` the
 // stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
-  if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
+  if (location.hash === '' && site.view) rewriteAddress(site.view);
   await speakAsWanted(site.locales, sources.texts, site.locale);
   const widgets = findWidgets();
   const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
@@ -86,7 +87,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
   return Object.assign(ask, { refuses: SERVER_ONLY, kept });
 }
 
-async function startEngine({ settings, models }, engine, onLoading, onFailure) {
+async function startEngine({ settings, models, parts }, engine, onLoading, onFailure) {
   const code = await engine().catch(() => {
     throw new Error(say('The model could not be loaded; check the connection, then try again.'));
   });
@@ -95,7 +96,8 @@ async function startEngine({ settings, models }, engine, onLoading, onFailure) {
     worker.terminate();
     onFailure();
   });
-  worker.postMessage({ start: { settings, models, address: new URL('models/', location.href.split('#')[0]).href } });
+  const address = parts && new URL('models/', document.baseURI).href; // one file has its models inside
+  worker.postMessage({ start: { settings, models, address } });
   worker.addEventListener('message', ({ data }) => data.loading && onLoading(data.loading));
   return { ask: workerAsker(worker), postMessage: (message) => worker.postMessage(message) };
 }
@@ -127,7 +129,8 @@ function findWidgets() {
 
 function listen(widgets) {
   const { model, sentence, prefix } = widgets;
-  document.getElementById('hl-sentence-row').addEventListener('submit', (event) => {
+  // Not the form's submit, which a frame without allow-forms never sends. The Enter key clicks on the button too.
+  document.getElementById('hl-translate').addEventListener('click', (event) => {
     event.preventDefault();
     translate(widgets);
   });

@@ -8,8 +8,8 @@ from typing import Any
 
 from model.errors import UserError
 from model.files import read_json
-from model.importing.files.settings import CONFIG, GENERATION, TOKENIZER, settings_of
-from model.importing.files.tokenizer_json import MAX_BYTES
+from model.importing.files.settings import TOKENIZER, is_generic_tokenizer, settings_of
+from model.importing.files.tokenizer_json import MAX_BYTES, added_entries, check_inference
 from model.importing.files.tokenizers import (
     MERGES,
     TOKENIZER_JSON,
@@ -31,15 +31,17 @@ def read_byte_level(directory: Path, values: dict[str, Any]) -> Sides:
 
     Raises UserError for broken files and for other rules.
     """
-    frame = Frame(before=BOS, first=BOS if _forces_start(directory, values) else "")
+    frame = Frame(before=BOS)
+    add_space = settings_of(directory / TOKENIZER).get("add_prefix_space") is True
     if (directory / TOKENIZER_JSON).exists():
         path = directory / TOKENIZER_JSON
-        entries, merges, add_space = _rules(read_json(path, MAX_BYTES), path)
+        entries, merges, own = _rules(read_json(path, MAX_BYTES), path)
+        if is_generic_tokenizer(directory):
+            add_space = own  # BART's class believes tokenizer_config.json instead
     else:
         path = directory / MERGES
         entries = read_entries(directory / VOCABULARY)
         merges = [line for line in read_merges(path) if not line.startswith("#version")]
-        add_space = settings_of(directory / TOKENIZER).get("add_prefix_space") is True
     pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
     if any(
         type(pair) is not list or len(pair) != 2 or not all(type(part) is str for part in pair)
@@ -54,17 +56,6 @@ def read_byte_level(directory: Path, values: dict[str, Any]) -> Sides:
     return Sides(Side(source, order), Side(target, order))
 
 
-def _forces_start(directory: Path, values: dict[str, Any]) -> bool:
-    """Whether every translation begins with <s>. Raises UserError if another token is forced."""
-    for name in (GENERATION, CONFIG):
-        forced = settings_of(directory / name).get("forced_bos_token_id")
-        if forced is not None:
-            if forced != values["bos_token_id"]:
-                raise UserError(f"{directory / name} forces another first token than <s>; correct it.")
-            return True
-    return False
-
-
 def _rules(settings: Any, path: Path) -> tuple[Mapping[str, int], list[Any], bool]:
     """The entries with their ids, the merges, and whether a space is put before a text."""
     match settings:
@@ -75,12 +66,8 @@ def _rules(settings: Any, path: Path) -> tuple[Mapping[str, int], list[Any], boo
             "added_tokens": list(added),
         } if how.get("use_regex", True) is True:
             entries = dict(vocabulary)
-            for token in added:
-                match token:
-                    case {"id": int(index), "content": str(content)}:
-                        entries[content] = index
-                    case _:
-                        raise UserError(f"{path} has added tokens without id or text; copy it again.")
+            check_inference(settings["model"], path)
+            entries |= {content: index for index, content in added_entries(added, path).items()}
             if any(type(index) is not int for index in entries.values()):
                 raise UserError(f"{path} has entries without ids; copy it again.")
             return entries, merges, add_space

@@ -10,12 +10,21 @@ from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.inputs import MAX_TARGET_TOKENS
 
-CONFIG, GENERATION, TOKENIZER, README = (
-    "config.json",
-    "generation_config.json",
+CONFIG, GENERATION, README = "config.json", "generation_config.json", "README.md"
+TOKENIZER, SPECIAL_TOKENS, ADDED_TOKENS = (
     "tokenizer_config.json",
-    "README.md",
+    "special_tokens_map.json",
+    "added_tokens.json",
 )
+# Classes that do what tokenizer.json says; the class of a family knows its rules itself.
+GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Second names of settings, and the names that a family has for them.
+ALIASES = {
+    "hidden_size": ("d_model",),
+    "num_attention_heads": ("encoder_attention_heads", "num_heads"),
+    "num_hidden_layers": ("encoder_layers", "num_layers"),
+    "head_dim": ("d_kv",),
+}
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu", "gelu_new": "gelu_new"}
 
 
@@ -45,15 +54,22 @@ def read_settings(
                 f"{path} has {name} {quote_untrusted(written.get(name))}; only models with {name} "
                 f"{quote_untrusted(wanted)} can be imported."
             )
-    start = settings_of(directory / GENERATION).get("decoder_start_token_id")
-    if start is not None:
-        written["decoder_start_token_id"] = start
+    search = settings_of(directory / GENERATION)
+    if search.get("decoder_start_token_id") is not None:
+        written["decoder_start_token_id"] = search["decoder_start_token_id"]
+    _resolve_aliases(written, defaults, path)
     values = dict(defaults) | {name: written[name] for name in defaults if name in written}
     for name, value in values.items():
         if type(value) is not type(defaults[name]):
             raise UserError(
                 f"{path} has {name} {quote_untrusted(value)}, which is of another type; correct it."
             )
+    end = values["eos_token_id"]
+    if (other := search.get("eos_token_id")) not in (None, end, [end]):
+        raise UserError(
+            f"{directory / GENERATION} has eos_token_id {quote_untrusted(other)} but {path} has {end}; "
+            "Headlight ends a translation with one token, so correct one of them."
+        )
     for name in ("ffn_dim", "attention_heads"):
         if values.get(f"encoder_{name}") != values.get(f"decoder_{name}"):
             raise UserError(
@@ -66,6 +82,29 @@ def read_settings(
             f"{path} has activation_function {quote_untrusted(activation)}; only {known} can be imported."
         )
     return values
+
+
+def _resolve_aliases(written: dict[str, Any], defaults: Mapping[str, Any], path: Path) -> None:
+    """Take a setting under its second name. Raises UserError if both names have different values."""
+    for alias, names in ALIASES.items():
+        name = next((name for name in names if name in defaults), None)
+        if name is None or alias not in written:
+            continue
+        if written.setdefault(name, written[alias]) != written[alias]:
+            raise UserError(
+                f"{path} has {name} {quote_untrusted(written[name])} and {alias} "
+                f"{quote_untrusted(written[alias])}, which are two names of one setting; correct it."
+            )
+
+
+def generation_path(directory: Path) -> Path:
+    """The file with the settings of a search: generation_config.json, or config.json of earlier versions."""
+    return directory / (GENERATION if settings_of(directory / GENERATION) else CONFIG)
+
+
+def is_generic_tokenizer(directory: Path) -> bool:
+    """Whether tokenizer.json alone says how a sentence is cut, and no class of the family."""
+    return settings_of(directory / TOKENIZER).get("tokenizer_class") in GENERIC_TOKENIZERS
 
 
 def learned_positions(values: Mapping[str, Any], directory: Path) -> int:

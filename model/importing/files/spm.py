@@ -23,8 +23,15 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 ALGORITHMS: dict[int, Algorithm] = {1: "unigram", 2: "bpe"}
 
 
-def read_spm(path: Path) -> SentencePiece:
-    """The segmenter of a .spm file. Raises UserError if the file is broken or needs what is not supported."""
+class Spm(NamedTuple):
+    """A .spm file: what cuts a text, and all pieces in the order of their ids."""
+
+    segmenter: SentencePiece
+    pieces: tuple[str, ...]
+
+
+def read_spm(path: Path) -> Spm:
+    """Read a .spm file. Raises UserError if the file is broken or needs what is not supported."""
     data = read_bytes(path, MAX_BYTES)
     try:
         message = _message(data)
@@ -55,7 +62,7 @@ def read_spm(path: Path) -> SentencePiece:
     check_scores(scores, path)
     if not scores:
         raise UserError(f"{path} is not a SentencePiece model: it has no pieces; copy it again.")
-    return SentencePiece(
+    segmenter = SentencePiece(
         algorithm or "unigram",
         scores,
         charsmap,
@@ -63,6 +70,7 @@ def read_spm(path: Path) -> SentencePiece:
         merge_spaces=merge_spaces,
         byte_fallback=byte_fallback,
     )
+    return Spm(segmenter, tuple(piece.text for piece in pieces))
 
 
 class _Piece(NamedTuple):

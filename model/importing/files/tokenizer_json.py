@@ -15,8 +15,8 @@ import torch
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
-from model.importing.files.settings import CONFIG
-from model.importing.files.tokenizers import TOKENIZER_JSON, Side, SpecialIds, side_of
+from model.importing.files.settings import CONFIG, is_generic_tokenizer
+from model.importing.files.tokenizers import TOKENIZER_JSON, Side, SpecialIds, check_added, side_of
 from model.text.charsmap import Charsmap
 from model.text.sentencepiece import SentencePiece, check_scores
 from model.text.tokenizer import EOS, SPECIALS, Tokenizer
@@ -47,21 +47,55 @@ def read_tokenizer(directory: Path, size: int, ids: SpecialIds) -> Side:
 def _sentencepiece(settings: Mapping[str, Any], path: Path, size: int, ids: SpecialIds) -> Side:
     """A tokenizer of SentencePiece that was converted to tokenizer.json."""
     scores, entries = _model(settings.get("model"), path)
-    added = set()
-    for token in _list(settings.get("added_tokens"), path):
-        match token:
-            case {"id": int(index), "content": str(content)}:
-                entries[index] = content
-                added.add(content)
-            case _:
-                raise UserError(f"{path} has added tokens without id or text; copy it again.")
-    for entry in added:
+    added = added_entries(settings.get("added_tokens"), path)
+    entries |= added
+    for entry in added.values():
         scores.pop(entry, None)  # a special token in a text is text
     check_scores(scores, path)
+    if is_generic_tokenizer(path.parent):
+        _check_end(settings.get("post_processor"), path)
     _check_pre_tokenizer(settings.get("pre_tokenizer"), path)
     bpe = settings["model"]["type"] == "BPE"
     cut = SentencePiece("bpe" if bpe else "unigram", scores, _charsmap(settings.get("normalizer"), path))
     return side_of(cut, entries, size, ids, path.parent)
+
+
+def added_entries(tokens: Any, path: Path) -> dict[int, str]:
+    """The added tokens by their ids. Raises UserError for one that would be cut from a sentence."""
+    entries = {}
+    for token in _list(tokens, path):
+        match token:
+            case {"id": int(index), "content": str(content)}:
+                entries[index] = content
+            case _:
+                raise UserError(f"{path} has added tokens without id or text; copy it again.")
+    check_added(entries.values(), path)
+    return entries
+
+
+def check_inference(model: Mapping[str, Any], path: Path) -> None:
+    """Raise UserError for rules of a model that Headlight's algorithms do not have."""
+    for name in (
+        "dropout",
+        "byte_fallback",
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "ignore_merges",
+    ):
+        if model.get(name):
+            raise UserError(f"{path} has {name} {quote_untrusted(model[name])}, which Headlight cannot do.")
+
+
+def _check_end(rule: Any, path: Path) -> None:
+    """Raise UserError unless </s> follows a sentence; a class of a family would add it itself."""
+    match rule:
+        case {"type": "TemplateProcessing", "single": list(parts)} if any(
+            part == {"SpecialToken": {"id": EOS, "type_id": 0}} for part in parts
+        ):
+            return
+    raise UserError(
+        f"{path} does not put {EOS} after a sentence, as models of translation need it; correct it."
+    )
 
 
 def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str]]:
@@ -70,10 +104,10 @@ def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str]]:
         case {"type": "Unigram", "vocab": list(vocabulary)}:
             if any(type(row) is not list or len(row) != 2 or type(row[0]) is not str for row in vocabulary):
                 raise UserError(f"{path} has entries without text or score; copy it again.")
-            if model.get("byte_fallback"):
-                raise UserError(f"{path} writes unknown characters as bytes, which Headlight cannot do.")
+            check_inference(model, path)
             return dict(vocabulary), {i: row[0] for i, row in enumerate(vocabulary)}
         case {"type": "BPE", "vocab": dict(vocabulary), "merges": list(merges)}:
+            check_inference(model, path)
             if any(type(index) is not int for index in vocabulary.values()):
                 raise UserError(f"{path} has entries without ids; copy it again.")
             ranks = dict.fromkeys(vocabulary, 0.0)

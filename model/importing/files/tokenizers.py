@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from model.errors import UserError
+from model.errors import UserError, quote_untrusted
 from model.files import MAX_TEXT_BYTES, decode_lines, read_bytes, read_json
 from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
 from model.importing.files.spm import read_spm
+from model.text.languages import TARGET_CODE
 from model.text.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
 from model.text.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
@@ -24,6 +26,12 @@ MERGES = "merges.txt"
 FSMT_VOCABULARIES = ("vocab-src.json", "vocab-tgt.json")
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 SPM, SPIECE = "sentencepiece.bpe.model", "spiece.model"  # of both languages, the latter in T5
+# The token of a language in NLLB or mBART (fra_Latn, fr_XX), or in M2M100 (__fr__).
+LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2})|__([a-z]{2,3})__")
+# Tokens of other tasks, and fillers; they are no part of a sentence to translate.
+OTHER_TASKS = re.compile(
+    r"<(s|/s|pad|unk|mask|mask_\d|sep|cls|eop|eod|special)>|<extra_id_\d+>|<unk_\d+>|madeupword\d+"
+)
 VOCABULARY_FILES = (
     VOCABULARY,
     TARGET_VOCABULARY,
@@ -77,18 +85,19 @@ def read_tokenizers(directory: Path, sizes: tuple[int, int], ids: SpecialIds) ->
             "from the same checkpoint."
         )
     return (
-        _side(directory / SOURCE_SPM, source, start if source is target else source[PAD]),
-        _side(directory / TARGET_SPM, target, start),
+        _side(directory / SOURCE_SPM, source, sizes[0], start if source is target else source[PAD]),
+        _side(directory / TARGET_SPM, target, sizes[1], start),
     )
 
 
-def _side(spm: Path, ids: dict[str, int], start: int) -> Side:
+def _side(spm: Path, ids: dict[str, int], size: int, start: int) -> Side:
     """Ours begins with <pad> <unk> <s> </s>; the decoder's first token becomes <s>."""
     entries = {index: entry for entry, index in ids.items()}
     special = (ids[PAD], ids[UNK], ids[EOS])
-    rest = [index for index in range(len(entries)) if index not in special]
+    rest = [index for index in range(size) if index not in special]
     order = torch.tensor([ids[PAD], ids[UNK], start, ids[EOS], *rest])
-    return Side(SentencePieceTokenizer(read_spm(spm), [*SPECIALS, *map(entries.__getitem__, rest)]), order)
+    vocabulary = [*SPECIALS, *(entries.get(index, unused(index)) for index in rest)]
+    return Side(SentencePieceTokenizer(read_spm(spm).segmenter, vocabulary), order)
 
 
 def side_of(
@@ -106,7 +115,9 @@ def ordered(
 
     Raises UserError if the entries and the special tokens do not fit the size.
     """
-    unknown = next((index for index, entry in entries.items() if entry == UNK), -1)
+    unknown = next((index for index, entry in entries.items() if entry == UNK), None)
+    if unknown is None:
+        raise UserError(f"{directory} has a tokenizer without the entry {UNK}, which Headlight needs.")
     special = (ids.pad, unknown, ids.eos)
     if any(not 0 <= index < size for index in (*entries, *special, ids.start)) or len(set(special)) < 3:
         raise UserError(
@@ -116,14 +127,29 @@ def ordered(
     rest = [index for index in range(size) if index not in special]
     if ids.start not in special and entries.get(ids.start) in SPECIALS:
         rest.remove(ids.start)  # it is <s> and no copy
-    vocabulary = [*SPECIALS, *(entries.get(index, f"<unused {index}>") for index in rest)]
+    vocabulary = [*SPECIALS, *(entries.get(index, unused(index)) for index in rest)]
     return vocabulary, torch.tensor([ids.pad, unknown, ids.start, ids.eos, *rest])
 
 
+def unused(index: int) -> str:
+    """What is shown for a row that no entry of the vocabulary has, as after an embedding was made larger."""
+    return f"<unused {index}>"
+
+
+def check_added(tokens: Iterable[Any], path: Path) -> None:
+    """Raise UserError for a token that transformers would cut from a sentence before anything else."""
+    for token in tokens:
+        if not any(kind.fullmatch(str(token)) for kind in (OTHER_TASKS, LANGUAGE, TARGET_CODE)):
+            raise UserError(
+                f"{path} adds the token {quote_untrusted(token)}, which Headlight does not find in a "
+                "sentence; only models without added tokens can be imported."
+            )
+
+
 def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """The ids of the entries, each of 0 to size - 1 once."""
+    """The ids of the entries, which are below the size of the model's vocabulary."""
     ids = read_entries(path)
-    if len(ids) != size:
+    if len(ids) > size:
         raise UserError(
             f"{path} has {len(ids):,} entries where {CONFIG} says {size:,}; copy both from the same "
             "checkpoint."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
@@ -10,11 +11,26 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
-from model.files import check_file, open_tensors
+from model.files import check_file, open_tensors, read_bytes, read_json
 from model.importing.files.pickles import read_pickle
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
+INDEX = ".index.json"  # after these names: a list of several files, each with a part of the weights
+SHARDS = ("model-*.safetensors", "pytorch_model-*.bin")  # their names
+# What a folder without weights holds instead, and what to do with it.
+INSTEAD = {
+    "adapter_config.json": "holds an adapter alone, such as one of LoRA; merge it into its base model "
+    "(merge_and_unload of peft), save the result and import that",
+    "tf_model.h5": "holds weights of TensorFlow; convert it with transformers 4 (from_tf=True)",
+    "flax_model.msgpack": "holds weights of Flax; convert it with transformers 4 (from_flax=True)",
+    "*.gguf": "holds weights in the form of llama.cpp; import the checkpoint from which they were converted",
+    "*.onnx": "holds a model in the form of ONNX; import the checkpoint from which it was converted",
+    "model.bin": "holds a model of CTranslate2; import the checkpoint from which it was converted",
+    "*.npz": "holds a model of Marian; import its conversion to transformers",
+    "checkpoint-*": "holds checkpoints of a training in folders; import one of these, such as {found}",
+}
+LFS, LFS_BYTES = b"version https://git-lfs", 1024  # the beginning and the most bytes of a file not fetched
 MAX_TENSORS = 10_000
 # Weights that a checkpoint may hold a second time, since they are tied.
 TIED = {
@@ -31,8 +47,9 @@ TIED = {
 class Weights:
     """Tensors by name, each checked when it is taken. Every method raises UserError."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], path: Path) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], path: Path, n_bytes: int) -> None:
         self.path = path
+        self.n_bytes = n_bytes  # of all files
         self._tensors = tensors
         self._taken: set[str] = set()
 
@@ -85,14 +102,46 @@ class Weights:
 
 
 def read_weights(directory: Path) -> Weights:
-    """Those of model.safetensors, or else of pytorch_model.bin. Raises UserError."""
-    path = directory / SAFETENSORS
-    if not path.exists():
-        path = directory / BIN
-    if not path.exists():
-        raise UserError(f"{directory} has neither {SAFETENSORS} nor {BIN}; copy the whole checkpoint.")
-    check_file(path, MAX_WEIGHTS_BYTES)
-    return Weights(_read_safetensors(path) if path.name == SAFETENSORS else _read_bin(path), path)
+    """Those of model.safetensors, or else of pytorch_model.bin, or of their parts. Raises UserError."""
+    for name in (SAFETENSORS, SAFETENSORS + INDEX, BIN, BIN + INDEX):
+        path = directory / name
+        if path.exists():
+            return _read_files(_parts(path) if name.endswith(INDEX) else [path], path)
+    for pattern, problem in INSTEAD.items():
+        if found := sorted(directory.glob(pattern)):
+            raise UserError(f"{directory} {problem.format(found=found[-1].name)}.")
+    raise UserError(f"{directory} has neither {SAFETENSORS} nor {BIN}; copy the whole checkpoint.")
+
+
+def _parts(index: Path) -> list[Path]:
+    """The files that an index names, which lie beside it. Raises UserError for any other."""
+    match read_json(index):
+        case {"weight_map": dict(places)} if 0 < len(places) <= MAX_TENSORS:
+            names = sorted(set(map(str, places.values())))
+        case _:
+            raise UserError(f"{index} is not a list of weights and their files; copy it again.")
+    for name in names:
+        if Path(name).name != name or not any(fnmatchcase(name, pattern) for pattern in SHARDS):
+            raise UserError(f"{index} names the file {quote_untrusted(name)}, which is no part of it.")
+    return [index.with_name(name) for name in names]
+
+
+def _read_files(files: Sequence[Path], path: Path) -> Weights:
+    """The weights of all files; `path` is what messages name."""
+    tensors: dict[str, Tensor] = {}
+    n_bytes = 0
+    for file in files:
+        check_file(file, MAX_WEIGHTS_BYTES - n_bytes)
+        size = file.stat().st_size
+        if size < LFS_BYTES and read_bytes(file, LFS_BYTES).startswith(LFS):
+            raise UserError(f"{file} only names its content, which is not here; run git lfs pull.")
+        n_bytes += size
+        tensors |= _read_safetensors(file) if file.suffix == ".safetensors" else _read_bin(file)
+        if len(tensors) > MAX_TENSORS:
+            raise UserError(
+                f"{path} has over {MAX_TENSORS:,} weights, which no model here has; copy it again."
+            )
+    return Weights(tensors, path, n_bytes)
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:

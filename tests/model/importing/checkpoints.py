@@ -81,7 +81,7 @@ def segmenter(model: bytes) -> SentencePiece:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "source.spm"
         path.write_bytes(model)
-        return read_spm(path)
+        return read_spm(path).segmenter
 
 
 def pieces(model: bytes) -> list[str]:

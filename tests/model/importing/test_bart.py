@@ -66,8 +66,9 @@ def test_broken_tokenizer_files_are_refused(change: Any, message: str, tmp_path:
         load_tokenizer(tmp_path / "source_tokenizer.json")
 
 
-def test_another_forced_token_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forced", [1, 2, 3, 10**6, -1])
+def test_a_first_token_that_no_translation_has_is_refused(forced: int, tmp_path: Path) -> None:
     tokenizer = families.write_bart_tokenizer(tmp_path)
-    families.random_bart(len(tokenizer), forced=7).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="forces another first token"):
+    families.random_bart(len(tokenizer), forced=forced).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="forced_bos_token_id"):
         read_checkpoint(str(tmp_path))

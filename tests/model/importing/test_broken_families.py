@@ -57,7 +57,7 @@ from tests.model.importing.test_families import CASES
         (
             "NLLB",
             "tokenizer.json",
-            lambda j: j.update(added_tokens=[{"id": -1, "content": "x"}]),
+            lambda j: j.update(added_tokens=[{"id": -1, "content": "<mask>"}]),
             "does not fit",
         ),
         ("NLLB", "tokenizer.json", lambda j: j.update(added_tokens=[]), "tokens of languages"),

@@ -300,7 +300,7 @@ def test_hub_names_fetch_safetensors_and_the_pickle_only_without_them(
     asked = []
 
     def fetch(name: str, files: tuple[str, ...]) -> Path:
-        asked.append((name, files[-1]))
+        asked.append((name, files[-3]))
         return checkpoint
 
     monkeypatch.setattr(module, "fetch", fetch)

@@ -344,7 +344,7 @@ def test_fuzzed_model_files_are_read_or_refused(tmp_path: Path) -> None:
             broken[draw.randrange(min(len(broken), 6000))] = draw.randrange(256)
         path.write_bytes(broken)
         try:
-            read_spm(path).segment("Der kleine Hund läuft.")
+            read_spm(path).segmenter.segment("Der kleine Hund läuft.")
         except UserError as error:
             assert_sentence(error)
             refused += 1

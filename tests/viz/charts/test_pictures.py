@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import altair as alt
 import pytest
@@ -72,3 +74,13 @@ def test_an_exported_notebook_shows_every_chart_without_a_network(tmp_path):
         widths = pictures.evaluate_all("all => all.map((one) => one.naturalWidth || one.clientWidth)")
         browser.close()
     assert sum(width > 100 for width in widths) == 3
+
+
+@pytest.mark.parametrize("code", [*range(0x20), 0x7F, 0x85, 0xAD, 0xFFFE, 0xFFFF, 0xFDD0, 0xD800, 0x1F415])
+def test_pictures_are_xml_whatever_the_sentence_has(code: int):
+    mark = chr(code)
+    tokens = tuple(replace(token, text=f"{mark}{token.text}&<") for token in RESULT.attention.source)
+    figure = heatmaps.head_figure(replace(RESULT.attention, source=tokens), "cross", layer=1, head=2)
+    root = ElementTree.fromstring(figure._repr_mimebundle_()[SVG])
+    texts = [node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert sum("&<" in text for text in texts) >= len(tokens)

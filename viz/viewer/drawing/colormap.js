@@ -103,7 +103,7 @@ export function palette(theme, map = 'lamp') {
 function createPalette(colours) {
   return {
     bytes: colours,
-    css: colours.map(([red, green, blue]) => `rgb(${red} ${green} ${blue})`),
+    css: colours.map(([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`),
     ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
   };
 }

@@ -2,8 +2,10 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+// Words of a sentence have a direction of their own, and a browser that translates the page leaves them.
 export function element(tag, attributes = {}, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+  const own = tag === 'bdi' || attributes.dir === 'auto' ? { translate: 'no' } : {};
+  return fill(document.createElement(tag), { ...own, ...attributes }, children);
 }
 
 export function shape(tag, attributes = {}, ...children) {

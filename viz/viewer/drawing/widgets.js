@@ -111,6 +111,12 @@ export function openDialog(dialog) {
   dialog.scrollTo(0, 0);
 }
 
+// Closes the dialog that it is in; a form would need leave to be sent in a frame.
+export function closeButton() {
+  const close = ({ target }) => target.closest('dialog').close();
+  return createButton('hl-button hl-close', close, {}, say('Close'));
+}
+
 // Calls `close` once: on Escape, and on a click outside the sheet and its opener.
 function closeFromOutside(opener, sheet, close) {
   const listening = new AbortController();

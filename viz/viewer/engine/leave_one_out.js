@@ -4,7 +4,7 @@ import { embed, predict } from './model.js';
 import { createSequence, crossMemories, decode, encode, repeated } from './network.js';
 import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
-import { BOS_ID } from './text/tokenizer.js';
+import { BOS_ID, INVISIBLE } from './text/tokenizer.js';
 import { sourceIds } from './translator.js';
 import { message } from '../locales/language.js';
 
@@ -15,7 +15,7 @@ const ROWS = 64; // rows that are computed before other requests get a turn
 export async function leaveOneOut(translator, text, target, pause) {
   const { tokenizers } = translator;
   const source = sourceIds(translator, text);
-  const groups = tokensAndWords(tokenizers.source.sourceTokens(text));
+  const groups = tokensAndWords(tokenizers.source.sourceTokens(text.replaceAll(INVISIBLE, '')));
   const size = Math.max(1, Math.floor(ROWS / Math.max(source.length, target.length)));
   const found = [];
   for (let start = 0; start <= groups.length; start += size) {

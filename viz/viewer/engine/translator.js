@@ -6,9 +6,10 @@ import { embed, predict } from './model.js';
 import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
 import { TARGET_CODE } from './text/sentencepiece.js';
-import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
+import { BOS_ID, EOS_ID, INVISIBLE, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
 import { fault, message } from '../locales/language.js';
 
+const LEADING_CODE = /^>>[^<>\s]+<</u;
 const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
@@ -22,7 +23,7 @@ export function createTranslator(model, tokenizers, { language, codes }) {
 export function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
   checkCharacters(text);
-  const ids = source.encode(text);
+  const ids = source.encode(text.replaceAll(INVISIBLE, ''));
   const pieces = ids.map((id) => source.piece(id)).filter((piece) => !TARGET_CODE.test(piece));
   if (ids.length > 0 && pieces.length === 0) throw nothing();
   if (pieces.every((piece) => [UNK, SPACE].includes(piece)))
@@ -38,7 +39,7 @@ export function sourceIds({ tokenizers: { source }, language }, text) {
 // A given target as ids: of a text, or the ids themselves. Throws an error if no translation can have them.
 export function targetIds({ tokenizers: { target } }, given) {
   if (typeof given === 'string') checkCharacters(given);
-  const ids = typeof given === 'string' ? target.encode(given) : [...given];
+  const ids = typeof given === 'string' ? target.encode(given.replaceAll(INVISIBLE, '')) : [...given];
   const wrong = ids.find((id) => !(id >= 0 && id < target.size) || id === PAD_ID || id === BOS_ID);
   if (wrong !== undefined)
     throw fault('A translation cannot contain token {token}; give ids of the vocabulary.', { token: String(wrong) });
@@ -155,7 +156,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
   const total = sum(logProbabilities);
   const text = tokenizers.target.decode(target);
   const tokens = {
-    source: tokenizers.source.sourceTokens(source.text),
+    source: tokenizers.source.sourceTokens(source.text.replaceAll(INVISIBLE, '')),
     read: tokenizers.target.tokens([BOS_ID, ...target.slice(0, -1)]),
     predicted: tokenizers.target.tokens(target),
   };
@@ -169,7 +170,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
   const isChanged = isMuted || prefixLength > 0;
   const notices =
     chosen.length > 0
-      ? noticesOf(translator, tokens.source, own, { chosen, isChanged })
+      ? noticesOf(translator, tokens.source, own, { chosen, isChanged, given: source.text })
       : givenNotices(logProbabilities);
   if (target.includes(UNK_ID))
     notices.push(message('The given translation has characters that the model reads as <unk>.'));
@@ -195,7 +196,7 @@ function givenNotices(logProbabilities) {
 
 // Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
 // were forced or heads muted.
-function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, isChanged }) {
+function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, isChanged, given }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
@@ -204,6 +205,11 @@ function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, i
     if (unknown.some((text) => text !== text.toLowerCase()) && knowsNoCapitals(tokenizers.source))
       notices.push(message('The model knows lower-case letters only.'));
   }
+  if (given.search(INVISIBLE) !== -1)
+    notices.push(message('Invisible characters, such as soft hyphens, were left out of the sentence.'));
+  const [code] = given.replaceAll(INVISIBLE, '').trimStart().match(LEADING_CODE) ?? [];
+  if (code && codes.length > 0 && !codes.includes(code))
+    notices.push(message('The model has no language {code} and reads the code as text.', { code }));
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
   if (sum(chosen) / chosen.length < THRESHOLDS.unsure_translation)

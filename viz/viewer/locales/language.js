@@ -12,6 +12,7 @@ const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
 
+const isText = () => location.protocol === 'about:'; // in a frame, where no address may change
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
 let codesByName = null; // of two letters, by the English names of their languages
 let known = [ENGLISH]; // codes of the languages that the page can speak
@@ -182,7 +183,7 @@ export function reopenIn(code) {
   const parameters = new URLSearchParams(location.hash.slice(1));
   parameters.set('lang', code);
   const typed = document.querySelector('#hl-sentence :is(textarea, input)')?.value.trim();
-  history.replaceState(typed ? { typed } : null, '', `#${parameters}`);
+  history.replaceState(typed ? { typed } : null, '', isText() ? undefined : `#${parameters}`);
   location.reload();
 }
 
@@ -191,7 +192,7 @@ export function reopenIn(code) {
 export function takeTyped(linked) {
   const { typed = linked } = history.state ?? {};
   const address = typed === linked ? location.href : `${location.pathname}${location.search}`;
-  history.replaceState(null, '', address);
+  history.replaceState(null, '', isText() ? undefined : address);
   return typed === linked ? null : typed;
 }
 

@@ -4,6 +4,7 @@
 import { createButton } from '../drawing/dom.js';
 import { chapterOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
+import { rewriteAddress } from '../domain/address_bar.js';
 import { say } from '../locales/language.js';
 
 // Whether an address is one of the playground.
@@ -28,7 +29,7 @@ export function createEntry(store, root, page) {
   const leave = () => (location.hash = addressOfView());
   // Leaves for a model that opens in the viewer. No event tells of this address: it would ask for the translation on screen.
   const giveWay = () => {
-    history.pushState(history.state, '', addressOfView());
+    rewriteAddress(addressOfView(), true);
     follow();
   };
   const create = async () => {
@@ -56,7 +57,7 @@ export function createEntry(store, root, page) {
   window.addEventListener('hashchange', follow);
   store.subscribe(({ learn }, before) => {
     if (learn === before.learn || !isPlayground(location.hash)) return;
-    history.replaceState(history.state, '', withChapter(location.hash, learn));
+    rewriteAddress(withChapter(location.hash, learn));
   });
   follow();
   const open = () => (location.hash = withChapter(last, store.get().learn));

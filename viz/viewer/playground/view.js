@@ -8,6 +8,7 @@ import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
 import { save } from '../matrix/save_menu.js';
+import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';
 import { createMatrices } from './matrices.js';
@@ -45,7 +46,7 @@ export function createPlayground(page, report, leave, giveWay) {
 // Begins trainings with these settings at step 0.
 function begin(play, settings) {
   play.settings = settings;
-  history.replaceState(history.state, '', addressOf(settings));
+  rewriteAddress(addressOf(settings));
   build(play);
   return restart(play);
 }

@@ -153,9 +153,16 @@ function endsOfArcs(state) {
   return say('Each word is joined with what is read to write it.');
 }
 
+// The code of a language as HTML has it; empty for others, such as those of models of letters.
+function languageTag(code = '') {
+  return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
+}
+
 function drawTokens({ text, facts, notices, chips }, state) {
   const { record, theme, words } = state;
   const { source, read, predicted } = record.tokens;
+  text.lang = chips.target.lang = languageTag(record.target_language);
+  chips.source.lang = languageTag(record.source_language);
   text.textContent = text.title = record.text === '' ? say('(nothing)') : readable(record.text);
   facts.replaceChildren(...factsOf(record));
   const warnings = [...rangeNotices(record, aboutModel(state)), ...noticesOf(record)];

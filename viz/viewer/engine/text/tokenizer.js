@@ -20,9 +20,17 @@ const PRE_TOKEN = /\u2581?(?:\p{L}[\p{L}\p{M}]*|[^\p{L}\u2581])|\u2581/gu;
 const SPACES_AROUND = new RegExp(`^${SPACES.source}|${SPACES.source}$`, 'gu');
 const MARK = /^[\p{P}\p{S}\p{Z}]$/u;
 
-// Unicode NFC with single spaces, none at either end. Half a surrogate pair becomes a question mark.
+// The characters of model/text/scripts.py that nobody sees, such as soft hyphens.
+export const INVISIBLE =
+  /[\u00ad\u200b\u200e\u200f\u2060\ufeff\u202a-\u202e\u2066-\u2069]|(?<=[A-Za-z\u00c0-\u024f\u0370-\u052f])[\u200c\u200d](?=[A-Za-z\u00c0-\u024f\u0370-\u052f])/gu;
+
+// Unicode NFC with single spaces, none at either end, and no invisible characters. Half a surrogate pair becomes a
+// question mark.
 export function normalise(text) {
-  const whole = text.replaceAll(/\p{Surrogate}/gu, '?').normalize('NFC');
+  const whole = text
+    .replaceAll(/\p{Surrogate}/gu, '?')
+    .replaceAll(INVISIBLE, '')
+    .normalize('NFC');
   return whole.replaceAll(SPACE, ' ').split(SPACES).filter(Boolean).join(' ');
 }
 

@@ -1,0 +1,67 @@
+"""Windows, as far as it can be simulated here: modules, signals and calls of Unix are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.training.tiny import parallel_files, sentences
+
+ROOT = Path(__file__).resolve().parents[1]
+# What Windows lacks. Libraries that choose by the system's name still see Linux, so they are imported before.
+WITHOUT_UNIX = """
+import os, signal, sys
+{before}
+for name in ("fcntl", "resource", "termios", "pwd", "grp", "pty", "tty", "syslog"):
+    sys.modules[name] = None
+for name in ("SIGHUP", "SIGKILL", "SIGALRM", "SIGUSR1", "SIGPIPE", "pthread_sigmask"):
+    if hasattr(signal, name): delattr(signal, name)
+for name in ("fork", "getuid", "geteuid", "sched_getaffinity", "sysconf", "getloadavg", "killpg", "mkfifo"):
+    if hasattr(os, name): delattr(os, name)
+"""
+LIBRARIES = "import accelerate, datasets, sacrebleu, torch, torch.utils.tensorboard, gradio, uvicorn"
+
+
+def simulate(code: str, *words: object, before: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_UNIX.format(before=before) + code, *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_packages_are_imported_without_modules_of_unix() -> None:
+    code = "import sys; sys.modules['fcntl'] = sys.modules['resource'] = None; "
+    code += "import model, viz, training.trainer"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_sentence_is_translated_and_exported_without_unix(tmp_path: Path) -> None:
+    code = """
+import runpy
+for words in (["translate", "--model", "reverse", "headlight"],):
+    sys.argv = ["model", *words]; runpy.run_module("model", run_name="__main__")
+sys.argv = ["viz", "export", "--model", "reverse", "--output", OUTPUT, "headlight"]
+runpy.run_module("viz", run_name="__main__")
+""".replace("OUTPUT", repr(str(tmp_path / "missing" / "view.html")))
+    run = simulate(code, before=LIBRARIES)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[:1] == ["thgildaeh"]
+    assert (tmp_path / "missing" / "view.html").is_file()
+
+
+def test_a_model_is_trained_without_unix(tmp_path: Path) -> None:
+    data = parallel_files(tmp_path / "data", sentences(60))
+    code = """
+from pathlib import Path
+from tests.training.tiny import PARALLEL
+from training.run.directory import locked
+from training.trainer import Trainer
+output = Path(sys.argv[2])
+with locked(output):
+    trainer = Trainer(PARALLEL, (Path(sys.argv[1]),), output)
+    trainer.prepare()
+    print(trainer.run())
+"""
+    run = simulate(code, data, tmp_path / "run", before=LIBRARIES)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "run" / "best" / "model.safetensors").is_file()

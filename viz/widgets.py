@@ -39,9 +39,6 @@ def _list(identifier: str, label: str) -> Widget:
 
 
 BRAND = Widget("place", "hl-brand", content='<span class="hl-lamp"></span>Headlight')
-PURPOSE = Widget(
-    "place", "hl-purpose", content="What every attention head does while a Transformer translates"
-)
 MODEL = _list("hl-model", "Model")
 EXPORT = Widget("button", "hl-export", "Export", action="toggleExport", is_quiet=True, opens=True, waits=True)
 FILES = tuple(
@@ -79,9 +76,10 @@ WIDGETS = (
         "hl-top",
         parts=(
             BRAND,
-            PURPOSE,
             MODEL,
-            Widget("button", "hl-about", "About this model", action="openAbout", is_quiet=True),
+            Widget("button", "hl-learn", "Learn", action="openLearn", is_quiet=True),
+            Widget("button", "hl-playground", "Playground", action="openPlayground", is_quiet=True),
+            Widget("button", "hl-about", "About", action="openAbout", is_quiet=True),
             Widget(
                 "column",
                 "hl-export-box",
@@ -119,6 +117,7 @@ WIDGETS = (
             ),
             Widget("button", "hl-theme", "Light or dark", action="toggleTheme", is_quiet=True),
             _list("hl-language", "Language"),
+            Widget("button", "hl-help", "?", action="openHelp", is_quiet=True),
         ),
     ),
     Widget(

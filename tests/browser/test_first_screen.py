@@ -38,7 +38,7 @@ def links_of(record: AttentionRecord) -> set[tuple[int, int]]:
 def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int | None]]:
     """The words that the arcs on screen join, source and target."""
     drawn = page.locator(".hl-arcs path").evaluate_all("paths => paths.map(({ dataset }) => dataset.ends)")
-    rows = target_words(record, shifted=page.locator(".hl-strip-ends").inner_text() == WROTE)
+    rows = target_words(record, shifted=page.locator(".hl-arcs-meaning").inner_text() == WROTE)
     cells = [tuple(map(int, ends.split("-"))) for ends in drawn]
     return [(record.source[column].word, rows[row]) for row, column in cells]
 
@@ -66,7 +66,7 @@ def test_the_page_opens_with_the_taught_head(show: Show) -> None:
     page = show(result)
     layer, head = result.attention.taught
     assert page.evaluate("[viewer.state().layer, viewer.state().head]") == [layer, head]
-    expect(page.locator(".hl-strip-ends")).to_have_text(WROTE)
+    expect(page.locator(".hl-arcs-meaning")).to_have_text(WROTE)
 
 
 def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
@@ -79,6 +79,8 @@ def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
     expect(page.locator(".hl-readout")).to_contain_text("table → today reads most from Tisch")
     expect(page.locator(".hl-row-label.hl-lit")).to_have_text("table→today")
     page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
-    expect(page.locator(".hl-strip-ends")).to_have_text("Each word is joined with what is read to write it.")
+    expect(page.locator(".hl-arcs-meaning")).to_have_text(
+        "Each word is joined with what is read to write it."
+    )
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
     expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")

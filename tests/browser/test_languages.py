@@ -21,7 +21,7 @@ SIZES = [(1440, 900), (1280, 720), (960, 600), (390, 844)]  # the third is the f
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
     + '#hl-model, #hl-language, .hl-call, .hl-words, [dir=auto], [lang=en], h2:has(~ div .hl-about), '
-    + '.hl-version, footer:not(.hl-keys)';
+    + '.hl-version, footer';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
   const rest = (text) => {
@@ -112,7 +112,7 @@ def mute_a_head(page: Page) -> None:
 
 
 def open_learn(page: Page) -> None:
-    page.locator(".hl-learn-open").click()
+    page.locator("#hl-learn").click()
     page.locator(".hl-learn").wait_for()
 
 
@@ -290,7 +290,7 @@ def test_an_unknown_language_is_english(visit: Visit, address: str):
 
 BOXES = """async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
-  return ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector', '.hl-keys'].map((name) => {
+  return ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector'].map((name) => {
     const { left, top, width } = document.querySelector(name).getBoundingClientRect();
     return [name, Math.round(left), Math.round(top), Math.round(width)];
   });

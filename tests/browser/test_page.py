@@ -234,6 +234,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     assert readout(file) == shown
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
     assert link == opened.evaluate("location.href")
+    file.locator(".hl-toolbar .hl-menu > summary").click()
     expect(file.get_by_role("button", name="Norm", exact=True)).to_have_attribute("title", NO_MODEL)
     file.get_by_role("tab", name="What if").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)

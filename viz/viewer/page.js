@@ -9,6 +9,7 @@ import { recordOfB } from './state/comparison.js';
 import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
 import { useStorage } from './transport/storage.js';
+import { restoreTheme } from './top_bar.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
 import { sourceView, trainingStep } from './state/queries.js';
@@ -19,8 +20,7 @@ import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
 import { reopenIn, takeTyped, tellTitle, translatePage } from './locales/language.js';
 
-const THEME = 'headlight.theme'; // in the browser's storage, as the next one
-const LANGUAGE = 'headlight.language';
+const LANGUAGE = 'headlight.language'; // in the browser's storage
 const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-expanded])'; // buttons as Gradio makes them
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
@@ -344,21 +344,6 @@ export function otherModels({ model: own, source_prefix: prefix = null }) {
   return sorted.map(([name, title]) => ({ name, title: tellTitle(title), to: fitting(name) }));
 }
 
-export function openAbout() {
-  window.Headlight.viewer?.openAbout();
-}
-
-// Light or dark, until the person chooses the other one again; a browser may refuse to store the choice.
-export function toggleTheme() {
-  const dark = document.body.classList.toggle('dark');
-  useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
-}
-
-export function restoreTheme() {
-  const theme = useStorage((storage) => storage.getItem(THEME));
-  if (theme) document.body.classList.toggle('dark', theme === 'dark');
-}
-
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   const { entries, state } = window.Headlight.viewer;
@@ -390,8 +375,4 @@ export function openExport() {
   const menu = document.getElementById('hl-export-menu');
   if (!menu.classList.contains('hl-open')) document.getElementById('hl-export').click();
   requestAnimationFrame(() => menu.querySelector('button').focus());
-}
-
-export function toggleOptions() {
-  toggleDisclosure('hl-options-button', 'hl-options');
 }

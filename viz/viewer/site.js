@@ -9,23 +9,21 @@ import {
   cancel,
   chooseModel,
   createPage,
-  openAbout,
   provide,
   readAddress,
-  restoreTheme,
   showTranslation,
   toggleExport,
-  toggleOptions,
-  toggleTheme,
   speakAsWanted,
 } from './page.js';
+import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOptions, toggleTheme } from './top_bar.js';
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
-const ACTIONS = { cancel, openAbout, toggleExport, toggleOptions, toggleTheme }; // by the names of viz/widgets.py
+// By the names of viz/widgets.py.
+const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggleExport, toggleOptions, toggleTheme };
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
 // stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`

@@ -1,7 +1,6 @@
-// Opens the playground: its button, its address, and its code, which the page fetches when it is first needed.
+// Opens the playground: its address, and its code, which the page fetches when it is first needed.
 // @ts-nocheck
 
-import { createButton } from '../drawing/dom.js';
 import { chapterOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
 import { say } from '../locales/language.js';
@@ -19,7 +18,7 @@ function withChapter(address, learn) {
   return `#${parameters}`;
 }
 
-// Returns the button. The playground opens in `root` while the page's address is one of its own. `page` has
+// Returns the function that opens it. The playground opens in `root` while the page's address is one of its own. `page` has
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
 export function createEntry(store, root, page) {
   let opening = null;
@@ -59,8 +58,7 @@ export function createEntry(store, root, page) {
     history.replaceState(history.state, '', withChapter(location.hash, learn));
   });
   follow();
-  const open = () => (location.hash = withChapter(last, store.get().learn));
-  return createButton('hl-tab', open, {}, say('Playground'));
+  return () => (location.hash = withChapter(last, store.get().learn));
 }
 
 // An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes

@@ -16,7 +16,7 @@ export const leaveOneOut = {
   ...OF_HEADS,
   name: 'leave_one_out',
   formerNames: ['without'],
-  button: () => say('Removed word'),
+  button: () => say('Remove a word'),
   meaning: () =>
     say(
       'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
@@ -107,15 +107,16 @@ function groupOf(groups, places) {
   return groups.findIndex((group) => group.length === places.length && group[0] === places[0]);
 }
 
-// The places of the source word that is pinned while losses are chosen; null without one.
+// The places of the source word that is removed, or pinned while losses are chosen; null without one.
 /** @type {(state: State) => number[] | null} */
-export function removedPlaces({ record, mode, kind, pin, words }) {
+export function removedPlaces({ record, mode, kind, pin, words, removedAt }) {
+  if (removedAt !== null) return placesOfWord(record.tokens.source, removedAt);
   const column = pin?.column ?? null;
   if (mode !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
   return words ? placesOfWord(record.tokens.source, column) : [column];
 }
 
-// What the whole translation is without the pinned source word; empty until it is known.
+// What the whole translation is without that source word; empty until it is known.
 /** @type {(state: State) => string} */
 export function translationWithout(state) {
   const { record, removed } = state;

@@ -65,6 +65,9 @@ PENALTY = Widget(
     value=1,
     range=(0, PAGE_MAX_LENGTH_PENALTY, 0.1),
 )
+LIVE = Widget(
+    "place", "hl-live", content='<label><input type="checkbox" checked> Translate while typing</label>'
+)
 PROBLEMS = Widget("place", "hl-problems", only="server")
 MESSAGE = Widget("place", "hl-message", content='<div role="alert"></div>')
 EXAMPLES = Widget("row", "hl-examples")
@@ -117,7 +120,7 @@ WIDGETS = (
             ),
             Widget("button", "hl-theme", "Light or dark", action="toggleTheme", is_quiet=True),
             _list("hl-language", "Language"),
-            Widget("button", "hl-help", "?", action="openHelp", is_quiet=True),
+            Widget("button", "hl-help", "How to read this", action="openHelp", is_quiet=True),
         ),
     ),
     Widget(
@@ -133,7 +136,7 @@ WIDGETS = (
             Widget("place", "hl-progress", content='<div role="status" hidden></div>', only="static"),
         ),
     ),
-    Widget("row", "hl-options", parts=(BEAM, PENALTY)),
+    Widget("row", "hl-options", parts=(BEAM, PENALTY, LIVE)),
     PROBLEMS,
     MESSAGE,
     EXAMPLES,

@@ -273,7 +273,7 @@ def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page)
     status = page.locator(".hl-status")
     expect(status).to_have_text(re.compile(r"Trying each head in turn … \d+ of 144 heads"))
     status.get_by_role("button", name="Cancel").click()
-    expect(status).to_have_text("the model’s own translation")
+    expect(status).to_have_text("")
     assert LONG.cancelled.wait(30)
     expect(page.get_by_role("button", name="Try all 144 heads")).to_be_visible()
 

@@ -19,6 +19,7 @@ import viz
 from model import __version__
 from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
+from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, cell, choose, readout, submit, taken_away, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
@@ -122,7 +123,7 @@ def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str)
     state = page.evaluate("Headlight.viewer.state().record")
     assert state["model"]["name"] == "reverse"
     assert state["options"] == {"beam_size": 3, "length_penalty": 0.5}
-    expect(page.locator(".hl-result-facts")).to_contain_text("beam 3")
+    expect(open_panel(page, "Step").locator(".hl-result-facts")).to_contain_text("beam 3")
     page.close()
 
 
@@ -131,7 +132,7 @@ def test_enter_in_an_option_translates(opened: Page):
     box = opened.get_by_label("number input for Beam size")
     box.fill("3")
     box.press("Enter")
-    expect(opened.locator(".hl-result-facts")).to_contain_text("beam 3")
+    expect(open_panel(opened, "Step").locator(".hl-result-facts")).to_contain_text("beam 3")
 
 
 def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):

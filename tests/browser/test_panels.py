@@ -27,7 +27,7 @@ PANELS = ("Head", "Cell", "Step", "What if", "Training", "Examples")
 def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Page):
     title = page.locator(".hl-centre h2").inner_text()
     page.get_by_role("tab", name="Head").focus()
-    for name in (*PANELS[2:], *PANELS[:2]):
+    for name in (*PANELS[1:], PANELS[0]):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", selected=True)).to_have_text(name)
         expect(page.get_by_role("tab", name=name)).to_be_focused()
@@ -144,7 +144,7 @@ def test_a_late_answer_about_the_previous_sentence_is_ignored(page: Page):
     page.evaluate(HOLD)
     open_panel(page, "What if").get_by_role("button", name="Try all").click()
     draw(page, TRANSLATORS["de-en"].translate("Guten Tag."))
-    expect(status(page)).to_have_text("the model’s own translation")
+    expect(status(page)).to_have_text("")
     page.evaluate(RELEASE)
     assert page.evaluate("viewer.state().importance") is None
 

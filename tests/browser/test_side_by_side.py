@@ -162,7 +162,8 @@ def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
 
 
 def test_colours_mean_the_same_on_both_sides(page: Page) -> None:
-    """The marks of the heads, once In short has measured them, and matrices of values without a bound."""
+    """The marks of the heads, once they are measured, and matrices of values without a bound."""
+    open_panel(page, "What if").get_by_role("button", name="Try all 96 heads").click()
     for side in (first(page, "Heads"), second(page, "Heads")):
         expect(side.get_by_text("Marks:")).to_be_visible()
     view(page, "Norm")

@@ -10,6 +10,7 @@ import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
 import { useStorage } from './transport/storage.js';
 import { restoreTheme } from './top_bar.js';
+import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
 import { sourceView, trainingStep } from './state/queries.js';
@@ -58,6 +59,7 @@ export function provide(mounted) {
   restoreTheme();
   document.addEventListener('keydown', translateOnEnter);
   translatePage(document.body);
+  followTyping(store, mounted.ask.isHere);
   store.subscribe(showWaiting);
   store.subscribe(closeExport);
   window.Headlight.viewer = mounted;
@@ -82,9 +84,9 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; { hint } where a
 // page opens without a sentence; or {} if another translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  const { linked, refused: notice } = ofPage();
+  const { linked, refused: notice, isTyped, typed } = ofPage();
   const view = viewOf(text);
-  change({ linked: null, refused: '', view });
+  change({ linked: null, refused: '', view, isTyped: false, typed: isTyped ? typed + 1 : 0 });
   for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', false);
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
@@ -146,7 +148,7 @@ export function readAddress(given) {
   const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
-  const model = isLoaded ? task.model : site.first;
+  const model = isLoaded ? task.model : (site.readers[spokenLanguage()] ?? site.first);
   const opened = location.hash;
   const typed = takeTyped(task.text);
   const prefix = prefixOfAddress(location.hash);

@@ -81,7 +81,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     return answer ?? askWorker(request, ...rest);
   };
   const kept = site.parts ? () => ask({ do: 'kept' }) : null; // one file has its models inside
-  return Object.assign(ask, { refuses: SERVER_ONLY, kept });
+  return Object.assign(ask, { refuses: SERVER_ONLY, kept, isLocal: true });
 }
 
 async function startEngine({ settings, models }, engine, onLoading, onFailure) {

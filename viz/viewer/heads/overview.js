@@ -86,7 +86,8 @@ function renderOverview(parts, state, before) {
     parts.scaled = true;
   }
   if (!state.record) return;
-  if (differs(state, before, ['record', 'sideB', 'beside'])) parts.title.textContent = sideOf(state);
+  if (differs(state, before, ['record', 'sideB', 'beside']))
+    parts.title.textContent = sideOf(state) && `${say('Heads')} ${sideOf(state)}`;
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
   const isWeighed = importanceOf(state) !== importanceOf(before);
   const isOther =

@@ -75,5 +75,7 @@ export function withOwnModels(ask, engine, settings) {
     worker.postMessage({ embedded: { name, files } });
     own.set(name, { worker, ask: workerAsker(worker) });
   };
-  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn: (name) => own.has(name) });
+  const isOwn = (name) => own.has(name);
+  const isHere = (name) => Boolean(ask.isLocal) || isOwn(name); // no request leaves the page
+  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn, isHere });
 }

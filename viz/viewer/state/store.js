@@ -104,6 +104,8 @@ export const EMPTY = Object.freeze({
     linked: null, // the address whose sentence is translated next
     view: null, // the address that the answer of the running translation opens
     refused: '', // what an address asked for in vain
+    isTyped: false, // the next translation follows the typing
+    typed: 0, // translations in a row that did
     left: new Map(), // the sentence that was left, by the source language
     downloads: Object.freeze([]), // addresses of the exported files
     exporting: null, // an object for each time that the menu Export was opened

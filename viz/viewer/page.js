@@ -8,6 +8,7 @@ import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './sta
 import { recordOfB } from './state/comparison.js';
 import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
 import { restoreTheme } from './top_bar.js';
 import { followTyping } from './typing.js';
@@ -92,6 +93,13 @@ export async function showTranslation(text, model, beam, penalty) {
   // A page of a model without examples opens empty.
   if (linked !== null && !sentence?.trim()) return { hint: say('Type a sentence') };
   const { prefix } = ofPage();
+  if (!isWithin(beam, 1, LIMITS.beam) || !Number.isInteger(beam) || !isWithin(penalty, 0, LIMITS.penalty))
+    return {
+      error: say(
+        'The beam size is a whole number from 1 to {beam}, the length penalty one from 0 to {penalty}.',
+        LIMITS,
+      ),
+    };
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (prefix) question.source_prefix = prefix;
   drawPrefix();
@@ -102,6 +110,10 @@ export async function showTranslation(text, model, beam, penalty) {
   else if (error !== undefined) await fillPanels(question);
   else return {};
   return error === undefined ? { notice } : { error };
+}
+
+function isWithin(value, least, most) {
+  return typeof value === 'number' && value >= least && value <= most;
 }
 
 // The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays

@@ -166,7 +166,7 @@ function showExamples(widgets, examples) {
 async function translate(widgets) {
   const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
-  const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
+  const inputs = [sentence.value, model.value, beam.valueAsNumber, penalty.valueAsNumber];
   const { notice, error, hint } = await showTranslation(...inputs);
   if (hint !== undefined) return message.replaceChildren(element('span', { class: 'hl-soft' }, hint));
   if (error !== undefined) return showProblem(widgets, error);

@@ -68,12 +68,22 @@ function sayCell(
   const instead = tokenWithout(answer, hidden, steps[0]);
   const found = {
     ...names,
-    value: element('span', { class: 'hl-value' }, fixed(loss)),
+    value: element('span', { class: 'hl-value' }, fixed(Math.abs(loss))),
     before: percent(Math.exp(before)),
     after: percent(Math.exp(before - loss)),
     other: element('strong', {}, tokenText(instead)),
   };
   const isOther = instead.id !== record.tokens.predicted[steps[0]].id;
+  if (loss < 0)
+    return isOther
+      ? sayParts(
+          'Without {column}, {row} gains {value} nat of log p: {before} become {after}; likeliest is {other}',
+          found,
+        )
+      : sayParts(
+          'Without {column}, {row} gains {value} nat of log p: {before} become {after}; it stays the likeliest',
+          found,
+        );
   return isOther
     ? sayParts(
         'Without {column}, {row} loses {value} nat of its log p: {before} become {after}; likeliest is {other}',

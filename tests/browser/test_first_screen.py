@@ -164,6 +164,7 @@ def test_the_translation_follows_the_typing(visit: Visit, real: str) -> None:
     assert page.evaluate("history.length") == length + 1
     page.get_by_role("button", name="Options").click()
     page.get_by_label("Translate while typing").uncheck()
+    box.press("End")
     box.press_sequentially(" heute")
     box.press("Enter")
     page.wait_for_function("Headlight.viewer.state().record.source_text === 'Ein Hund schläft heute'")

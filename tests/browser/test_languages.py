@@ -223,7 +223,7 @@ def test_a_browser_in_german_gets_german_with_its_numbers_and_errors(visit: Visi
     box.press("Enter")
     alert = page.locator("#hl-message [role=alert]")
     expect(alert).to_have_text(GERMAN["There is nothing to translate; type a sentence."])
-    page.get_by_role("button", name="Über dieses Modell").click()
+    page.get_by_role("button", name="Über", exact=True).click()
     expect(page.locator(".hl-help[open] h2")).to_have_text(title)
     assert "lang=" not in page.url
 

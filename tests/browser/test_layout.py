@@ -134,6 +134,13 @@ def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
     assert (seen["boxes"], seen["outside"]) == (before, [])
 
 
+@pytest.mark.parametrize("width", [640, 195])
+def test_letters_of_twice_the_size_scroll_only_downwards(visit: Visit, address: str, width: int):
+    """At 200 % a window of 1280 pixels has the room of 640, a phone of 390 that of 195."""
+    page = visit(address, width, 422)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 COLLECT = """window.shifts = 0;
 new PerformanceObserver((list) => {
   for (const { value } of list.getEntries()) window.shifts += value;

@@ -42,6 +42,8 @@ def text_of(model: str, text: str) -> str:
 def test_leaving_the_list_of_models_changes_nothing(page: Page):
     go(page, model="de-en", text=FIRST)
     box, models = page.get_by_label("Sentence"), page.get_by_label("Model")
+    page.get_by_role("button", name="Options").click()
+    page.get_by_label("Translate while typing").uncheck()
     box.fill("Was ich gerade")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or ""))

@@ -203,7 +203,7 @@ def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
         f"Far longer than the training: {LONGEST + 11} tokens; almost all training sentences have at most "
         f"{LONGEST}."
     )
-    opened.get_by_role("button", name="About this model").click()
+    opened.get_by_role("button", name="About", exact=True).click()
     dialog = opened.get_by_role("dialog", name="About")
     expect(dialog).to_contain_text("measured over 300 sentences")
     expect(dialog).to_contain_text(f"at most {LONGEST} tokens")

@@ -66,9 +66,9 @@ def test_a_silenced_head_says_in_the_large_picture_what_it_changed(page: Page):
     page.keyboard.press("Enter")
     kind, layer, head = (line.get_attribute("data-head") or "").split(",")
     found = tiny().mute(TEXT, [Head(kind, int(layer), int(head))], target=RESULT.ids)
-    share = 100 * math.exp(sum(found.differences))
+    factor = math.exp(sum(found.differences))
     outcome = large.get_by_role("status")
-    expect(outcome).to_contain_text(f"{share:.{1 if share < 1 else 0}f} % of its probability")
+    expect(outcome).to_contain_text(f"{factor:.2f} times as likely")
     expect(outcome).to_contain_text(
         "the same translation" if found.ablated.text == RESULT.text else found.ablated.text
     )

@@ -209,7 +209,7 @@ def test_each_side_is_named_and_sentences_with_little_in_common_have_no_differen
 @pytest.mark.usefixtures("with_tiny")
 def test_the_parts_that_decide_between_the_words_of_both_sides(show: Show) -> None:
     """The lead of A's word in A and of B's word in B, added part by part."""
-    texts = ("Ein kleiner Hund läuft.", "Ein kleiner Hund schläft.")
+    texts = ("Ein kleiner Hund läuft.", "Ein kleiner Hund läuft!")
     one, two = (tiny().translate(text) for text in texts)
     step = next(place for place, ids in enumerate(zip(one.ids, two.ids, strict=False)) if len(set(ids)) > 1)
     page = show(one, "tiny")
@@ -219,13 +219,19 @@ def test_the_parts_that_decide_between_the_words_of_both_sides(show: Show) -> No
     first(page, "Tokens").locator(".hl-chip[data-side=target]").nth(step + 1).click()
     page.get_by_role("button", name="More about this step").click()
     parts = ask(page, "Step", "Why this word?")
-    word, other = (result.ids[step] for result in (one, two))
-    parts.get_by_label("Compared with").select_option(str(other))
-    leads = (
-        contribution_values(tiny(), texts[0], one.ids, step, word, other),
-        contribution_values(tiny(), texts[1], two.ids, step, other, word),
-    )
+    opposite = parts.get_by_label("Compared with").locator("option").nth(1)
+    parts.get_by_label("Compared with").select_option(opposite.get_attribute("value"))
     expect(parts).to_contain_text("What decides between")
+    state = "(({ answers, beside }) => [answers, beside.answers])(viewer.state())"
+    asked = [each["contributions"]["question"] for each in page.evaluate(state)]
+    assert [(each["word"], each["other"]) for each in asked] == [
+        (one.ids[step], two.ids[asked[1]["step"]]),
+        (two.ids[asked[1]["step"]], one.ids[step]),
+    ]
+    leads = [
+        contribution_values(tiny(), text, result.ids, each["step"], each["word"], each["other"])
+        for text, result, each in zip(texts, (one, two), asked, strict=True)
+    ]
     lines = parts.locator(".hl-shares").first.locator(".hl-number")
     fed = sum(sum(lead["decoder"]["feed_forward"]) for lead in leads)
     expect(lines.nth(4)).to_have_text(signed(fed, 2))

@@ -104,7 +104,13 @@ function chooserOf(store, state) {
 // until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
-  if (oppositeWord(state)?.id !== other || asked?.question.word !== other || asked.question.other !== word) return null;
+  if (
+    other === undefined ||
+    oppositeWord(state)?.id !== other ||
+    asked?.question.word !== other ||
+    asked.question.other !== word
+  )
+    return null;
   if (!asked.answer) return null;
   const [a, b] = [answer.decoder, asked.answer.decoder];
   const add = (one, two) => (Array.isArray(one) ? one.map((value, place) => add(value, two[place])) : one + two);

@@ -4,7 +4,7 @@
 import { targetIds } from '../domain/payload.js';
 import { element, readable, visible } from '../drawing/dom.js';
 import { changedHeads } from '../state/labels.js';
-import { percent } from '../drawing/numbers.js';
+import { fixed, percent } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { chooseKind, headOf, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/mutes.js';
@@ -121,10 +121,10 @@ function outcomeOf(state) {
   if (!muted || !isOutcome(state)) return '…';
   const values = {
     changed: changedHeads(muted.heads, muted.instead),
-    share: percent(Math.exp(sum(muted.differences))),
+    factor: fixed(Math.exp(sum(muted.differences)), 2),
     text: readable(muted.record.text),
   };
   return muted.record.text === record.text
-    ? say('{changed}: the same translation, with {share} of its probability.', values)
-    : say('{changed}: this translation keeps {share} of its probability, and “{text}” takes its place.', values);
+    ? say('{changed}: the same translation, {factor} times as likely.', values)
+    : say('{changed}: this translation is {factor} times as likely, and “{text}” takes its place.', values);
 }

@@ -35,12 +35,13 @@ def find_notices(
 ) -> tuple[str, ...]:
     """Notices of the source, a missing code of the target language, low probability, a cut.
 
-    The first `n_forced` tokens were given: the probability is about the others, and without others there is
-    no notice. With words forced or heads muted (`changed`), a low one says nothing about the language.
+    The first `n_forced` tokens were given: the probability is about the others. Without others there is a
+    notice if the model finds the given translation hardly likely. With words forced or heads muted
+    (`changed`), a low one says nothing about the language.
     """
     chosen = hypothesis.log_probabilities[n_forced:]
     if not chosen:
-        return ()
+        return _given_notices(hypothesis)
     found = list(source.notices)
     if (code := _missing_code(checkpoint, source.tokens, hypothesis)) is not None:
         found.append(
@@ -56,6 +57,14 @@ def find_notices(
     if hypothesis.ids[-1] != EOS_ID:
         found.append(Sentence("The translation was cut at the length limit."))
     return tuple(found)
+
+
+def _given_notices(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """What is said of a translation that was given as a whole."""
+    values = hypothesis.log_probabilities
+    if not values or sum(values) / len(values) >= THRESHOLDS["unrelated"]:
+        return ()
+    return (Sentence("The given translation hardly belongs to this sentence, as the model sees it."),)
 
 
 def _knows_no_capitals(checkpoint: Checkpoint) -> bool:

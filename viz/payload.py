@@ -32,6 +32,7 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
+from model.analysis.omissions import missing_words
 from model.decoding.options import SearchOptions
 from model.errors import NOT_FINITE, UserError, quote_untrusted, said
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Source, Token, Translation
@@ -86,6 +87,7 @@ def encode(
         "definitions": DEFINITIONS,
         **encode_measures(record),
         "taught": None if record.taught is None else list(record.taught),
+        "missing": list(missing_words(record)),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 

@@ -58,6 +58,7 @@ interface TranslationRecord {
   measures: ByKind<any>; // [layer][head] by the name of a measure
   roles: ByKind<string[][]>;
   taught?: [layer: number, head: number] | null; // older payloads have none
+  missing?: number[]; // source words; older payloads have none
   muted?: { heads: Head[]; instead: Instead };
 }
 

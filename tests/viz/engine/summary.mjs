@@ -30,13 +30,13 @@ async function byEngine(task) {
   return {
     record,
     facts,
-    without: await ask({ do: 'leave_one_out', ids }),
+    leave_one_out: await ask({ do: 'leave_one_out', ids }),
     lens: await ask({ do: 'lens', ids }),
     mutes: mutes.map(({ text, differences }) => ({ text, differences })),
   };
 }
 
 const found = [];
-for (const { task, record, short } of sentences)
-  found.push({ server: factsOfAnswers(record, short), engine: await byEngine(task) });
+for (const { task, record, summary } of sentences)
+  found.push({ server: factsOfAnswers(record, summary), engine: await byEngine(task) });
 writeFileSync('facts.json', JSON.stringify(found));

@@ -15,7 +15,7 @@ export function measureHeads({ tokens, trace }, definitions) {
   const words = predicted.map((token) => !isEnd(token));
   const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
   const keys = { encoder: source, decoder: read, cross: source };
-  const [measures, roles] = [{}, {}];
+  const [measures, roles] = /** @type {ByKind<any>[]} */ ([{}, {}]);
   for (const kind of KINDS) {
     const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));

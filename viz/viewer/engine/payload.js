@@ -4,6 +4,7 @@
 import { SCALE } from '../domain/payload.js';
 import { splitPrefix } from '../domain/source_prefix.js';
 import { measureHeads } from './measures.js';
+import { missingWords } from './omissions.js';
 import { normalise } from './text/tokenizer.js';
 import { inEnglish } from '../locales/language.js';
 
@@ -39,6 +40,7 @@ export function payloadOf(translation, identity, asked, settings) {
     measures,
     roles,
     taught: translation.taught ?? null,
+    missing: missingWords(translation, measures.cross),
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
   };
 }

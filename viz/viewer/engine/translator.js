@@ -1,6 +1,7 @@
 // Text in, translation out, with every attention weight: what model/translator.py does with a checkpoint.
 
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
+import { sum } from '../domain/math.js';
 import { embed, predict } from './model.js';
 import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
@@ -151,7 +152,7 @@ export function pass({ model }, source, target, gates) {
 function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted = false }, { trace, steps }) {
   const { tokenizers } = translator;
   const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
-  const total = logProbabilities.reduce((sum, value) => sum + value, 0);
+  const total = sum(logProbabilities);
   const text = tokenizers.target.decode(target);
   const tokens = {
     source: tokenizers.source.sourceTokens(source.text),
@@ -166,7 +167,10 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
   const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
   const chosen = logProbabilities.slice(prefixLength);
   const isChanged = isMuted || prefixLength > 0;
-  const notices = chosen.length > 0 ? noticesOf(translator, tokens.source, own, { chosen, isChanged }) : [];
+  const notices =
+    chosen.length > 0
+      ? noticesOf(translator, tokens.source, own, { chosen, isChanged })
+      : givenNotices(logProbabilities);
   if (target.includes(UNK_ID))
     notices.push(message('The given translation has characters that the model reads as <unk>.'));
   return {
@@ -183,6 +187,12 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
   };
 }
 
+// What is said of a translation that was given as a whole.
+function givenNotices(logProbabilities) {
+  const isUnrelated = sum(logProbabilities) / logProbabilities.length < THRESHOLDS.unrelated;
+  return isUnrelated ? [message('The given translation hardly belongs to this sentence, as the model sees it.')] : [];
+}
+
 // Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
 // were forced or heads muted.
 function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, isChanged }) {
@@ -196,7 +206,7 @@ function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, i
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  if (chosen.reduce((sum, value) => sum + value, 0) / chosen.length < THRESHOLDS.unsure_translation)
+  if (sum(chosen) / chosen.length < THRESHOLDS.unsure_translation)
     notices.push(
       isChanged
         ? message('After your change, the model is unsure of this translation.')

@@ -8,6 +8,7 @@ import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
 
 const MOST = 6; // sentences
+const JOINED = '…'; // where an apostrophe joins a word with its neighbour
 const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
 // How log p changes without each head's output, whatever muted heads give; null if it is not known.
@@ -24,12 +25,12 @@ export function factsOf(state) {
   const words = { source: sourceWords(record), target: targetWords(record) };
   const hasOthers = words.source.length > 1; // everything depends on a word that is alone
   const spelled = spelledWord(record, words);
-  const dropped = leaveOneOut && droppedWord(record, words, leaveOneOut);
-  const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
+  const missing = missingWords(record, words);
   const found = [
-    isSame ? dropped : spelled,
+    missing,
+    missing?.words.includes(spelled?.word) ? null : spelled, // one warning about a word is enough
     hesitation(record, words, summary?.rivals ?? []),
-    isSame ? null : (dropped ?? (leaveOneOut && doubtedWord(record, words, leaveOneOut))),
+    leaveOneOut && doubtedWord(record, words, leaveOneOut),
     leaveOneOut && hasOthers && dependence(record, words, leaveOneOut),
     importance && neededHeads(importance, summary?.heads ?? []),
     leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
@@ -48,7 +49,8 @@ export function targetWords(record) {
 }
 
 // The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
-// joins a word with the next one. Words of equal names have also their `number` among all. A word keeps the characters that
+// joins a word with the next one. `written` counts words as they are
+// written, from 1; words of equal names have it as their `number`, too. A word keeps the characters that
 // the model does not know: it is hidden as a whole. A model of letters has letters.
 export function wordsOf(tokens, areAlone) {
   const words = new Map();
@@ -62,7 +64,11 @@ export function wordsOf(tokens, areAlone) {
     .filter(({ text }) => /[\p{L}\p{N}]/u.test(text))
     .map((word) => Object.assign(word, { name: nameOf(word, tokens) }));
   const isRepeated = ({ name }) => found.filter((other) => other.name === name).length > 1;
-  return found.map((word, place) => Object.assign(word, isRepeated(word) ? { number: place + 1 } : {}));
+  let number = 0; // of the word as it is written
+  return found.map((word) => {
+    if (!word.name.startsWith(JOINED)) number += 1;
+    return Object.assign(word, { written: number }, isRepeated(word) ? { number } : {});
+  });
 }
 
 function nameOf({ places, text }, tokens) {
@@ -71,7 +77,7 @@ function nameOf({ places, text }, tokens) {
     return mark && next && /^['’]$/.test(mark.text) && continues(mark) && continues(next);
   };
   const [before, after] = [places[0] - 1, places.at(-1) + 1];
-  return `${joins(before) ? '…' : ''}${text.trim()}${joins(after) ? '…' : ''}`;
+  return `${joins(before) ? JOINED : ''}${text.trim()}${joins(after) ? JOINED : ''}`;
 }
 
 // Whether a token continues the text before it: there is no space between them.
@@ -105,12 +111,10 @@ function isSpelled(word) {
   return hasLetters(word) && places.length >= THRESHOLDS.spelled && isShort;
 }
 
-// A word of the source in several pieces on which no word of the translation depends clearly.
-function droppedWord({ tokens }, { source, target }, leaveOneOut) {
-  const isUsed = ({ places }) =>
-    target.some((made) => lossWithout(leaveOneOut, places, made.places) >= THRESHOLDS.linked);
-  const word = source.find((one) => one.places.length > 1 && hasLetters(one) && !isUsed(one));
-  return word ? { name: 'dropped', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+// The source words that seem to be missing from the translation: see model/analysis/omissions.py.
+function missingWords({ tokens, missing = [] }, { source }) {
+  const found = missing.flatMap((index) => source.filter(({ places }) => tokens.source[places[0]].word === index));
+  return found.length > 0 ? { name: 'missing', words: found.slice(0, THRESHOLDS.named), count: found.length } : null;
 }
 
 // A word of the source in several longer pieces, on which the least likely of the unsure words depends.
@@ -127,7 +131,8 @@ function doubtedWord(record, { source, target }, leaveOneOut) {
     : null;
 }
 
-// The steps at which the model hesitated, the least likely first; without any, the least likely of all.
+// The steps at which the model was in doubt, the least likely first; without any, the least likely of all. Each has its rival; or
+// null, if no other word has a share worth naming.
 function hesitation(record, { target }, known) {
   const { log_probabilities: chances, n_prefix: given = 0 } = record;
   const steps = target
@@ -140,12 +145,12 @@ function hesitation(record, { target }, known) {
   return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
-// The likeliest other token of a step that could have been said, with the `whole` word { text, pieces } that it would begin, if
+// The likeliest other token of a step that could have been said, if it is likely enough to be a rival, with the `whole` word { text, pieces } that it would begin, if
 // that is known; null if the record has none.
-function rivalAt({ tokens, alternatives }, step, known) {
+function rivalAt({ tokens, alternatives, log_probabilities: chances }, step, known) {
   const { id } = tokens.predicted[step];
   const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));
-  if (!found) return null;
+  if (!found || found.log_probability < chances[step] + Math.log(THRESHOLDS.rival)) return null;
   const whole = known.find((one) => one.step === step && one.id === found.id);
   return whole ? { ...found, whole } : found;
 }
@@ -178,7 +183,7 @@ function spareWords({ source, target }, leaveOneOut) {
     target.every((word) => lossWithout(leaveOneOut, from.places, word.places) < THRESHOLDS.lost),
   );
   if (target.length === 0) return null;
-  return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
+  return spare.length > 0 ? { name: 'spare', words: spare } : null;
 }
 
 // The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
@@ -199,7 +204,7 @@ function movedWord({ source, target }, leaveOneOut) {
   const distance = ({ from, to }) => Math.abs(to - from);
   const moved = links.filter((link) => Math.min(distance(link), passedBy(link)) >= THRESHOLDS.passed);
   const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
-  if (most) return { name: 'moved', ...most, source: source[most.from], count: moved.length };
+  if (most) return { name: 'moved', word: most.word, source: source[most.from], count: moved.length };
   return links.length >= THRESHOLDS.ordered && links.every((link) => passedBy(link) === 0)
     ? { name: 'in order' }
     : null;

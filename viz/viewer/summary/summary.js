@@ -15,6 +15,7 @@ import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
 import { leaveOneOut } from '../values/leave_one_out.js';
 import { nameOfHeads } from '../values/values.js';
+import { THRESHOLDS } from '../domain/limits.js';
 import { say, sayCount, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
@@ -97,14 +98,13 @@ function rest(server, state) {
 
 // What each sentence is about, by the name of its fact.
 const TITLES = {
+  missing: () => say('Is a word missing?'),
   spelled: () => say('Check this word'),
   doubted: () => say('Check this word'),
-  dropped: () => say('Check this word'),
   unsure: ({ count }) => sayCount(count, 'It hesitated', 'It hesitated at {count} places'),
   sure: () => say('Where it was least sure'),
   depends: () => say('It depends'),
   spare: () => say('What it could spare'),
-  counts: () => say('What it could spare'),
   moved: () => say('Another order'),
   'in order': () => say('The same order'),
   heads: () => say('Heads it needs most'),
@@ -114,6 +114,14 @@ const TITLES = {
 
 // The sentences by the name of their fact; each returns elements and strings. `open` has the buttons.
 const SENTENCES = {
+  missing: ({ words, count }, open) => {
+    const names = words.map((word) => open.source(word));
+    if (count === 1) return sayParts('{word} seems to be missing from the translation.', { word: names[0] });
+    const parts = { count, words: joined(names) };
+    return count > words.length
+      ? sayParts('{count} words seem to be missing from the translation, most clearly these: {words}', parts)
+      : sayParts('These words seem to be missing from the translation: {words}', parts);
+  },
   spelled: ({ word, pieces }, open) =>
     sayParts('The model knows {word} only in {count} pieces ({pieces}): check its translation.', {
       word: open.source(word),
@@ -125,18 +133,15 @@ const SENTENCES = {
       'The model knows {word} only in {count} pieces ({pieces}), and it was unsure of {made}, which depends on it: check that.',
       { word: open.source(word), made: quoted(made), count: pieces.length, pieces: listOf(pieces) },
     ),
-  dropped: ({ word, pieces }, open) =>
-    sayParts(
-      'The model knows {word} only in {count} pieces ({pieces}), and no word of the translation depends on it clearly: check whether it is missing.',
-      { word: open.source(word), count: pieces.length, pieces: listOf(pieces) },
-    ),
   unsure: ({ steps }, open, record) => [
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   sure: ({ steps, isForced }, open, record) => [
     isForced
-      ? say('What was forced aside, no word was in doubt: each choice had at least 50 %. The least sure:')
-      : say('No word was in doubt: each choice had at least 50 %. The least sure:'),
+      ? say('What was forced aside, no word was in doubt: each choice had more than {share}. The least sure:', {
+          share: largestDoubt(),
+        })
+      : say('No word was in doubt: each choice had more than {share}. The least sure:', { share: largestDoubt() }),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   depends: ({ word, from, factor, other }, open, record) => {
@@ -165,13 +170,9 @@ const SENTENCES = {
           { words: joined(names) },
         );
   },
-  counts: () => [
-    say(
-      'Punctuation aside, every part of the sentence counts: without any one, something in the translation becomes at least a tenth less likely.',
-    ),
-  ],
-  moved: ({ word, source, from, to, count }, open) => {
-    const parts = { source: open.without(word, source), word: quoted(word), from: from + 1, to: to + 1 };
+  moved: ({ word, source, count }, open) => {
+    const places = { from: source.written, to: word.written };
+    const parts = { source: open.without(word, source), word: quoted(word), ...places };
     return count === 1
       ? sayParts(
           '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}.',
@@ -205,6 +206,8 @@ const SENTENCES = {
 // "bench 34 %, or bank 28 %"; the other word can be forced. A search can leave out the likelier word for a better whole.
 function choiceAt(record, step, chance, rival, open) {
   const parts = { word: open.step(step, record), chance: chanceText(chance) };
+  if (!rival && chance < THRESHOLDS.unsure)
+    return sayParts('{word} {chance}; the rest is spread over many words', parts);
   if (!rival) return sayParts('{word} {chance}', parts);
   const other = { rival: open.force(step, rival), other: chanceText(Math.exp(rival.log_probability)) };
   return Math.exp(rival.log_probability) > chance
@@ -213,6 +216,11 @@ function choiceAt(record, step, chance, rival, open) {
         ...other,
       })
     : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
+}
+
+// The largest probability that is shown of a word in doubt.
+function largestDoubt() {
+  return percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
 }
 
 function withoutHead({ head, factor, text }, open, record) {

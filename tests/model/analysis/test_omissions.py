@@ -1,0 +1,85 @@
+"""Which words of a sentence seem to be missing from its translation."""
+
+import pytest
+import torch
+
+from model import Translator
+from model.analysis.omissions import absence, missing_words
+from model.analysis.thresholds import THRESHOLDS
+from model.results import AttentionRecord, Token
+
+
+def token(text: str, word: int | None) -> Token:
+    return Token(piece=f"▁{text}", text=text, word=word, special=word is None)
+
+
+# "Haus" is in two tokens; the translation is "a garden".
+SOURCE = (token("Ein", 0), token("Haus", 1), token("tür", 1), token("Garten", 2), token("</s>", None))
+PREDICTED = (token("a", 0), token("garden", 1), token("</s>", None))
+READ = (token("<s>", None), *PREDICTED[:-1])
+LOOKED_UP = torch.tensor([[0.9, 0, 0, 0, 0.1], [0, 0.004, 0, 0.9, 0.096], [0, 0.5, 0.5, 0, 0]])
+
+
+def record(taught: tuple[int, int] | None, *heads: torch.Tensor) -> AttentionRecord:
+    """A record of one layer with these heads of cross-attention."""
+    cross = torch.stack(heads)[None]
+    return AttentionRecord(torch.zeros(0), torch.zeros(0), cross, SOURCE, READ, PREDICTED, taught)
+
+
+def test_a_word_that_no_word_of_the_translation_looks_up_is_missing():
+    """The row that writes </s> belongs to no word, although it reads both tokens of “Haustür”."""
+    assert missing_words(record((0, 0), LOOKED_UP)) == (1,)
+
+
+def test_the_absence_is_worked_out_by_hand():
+    letters = torch.tensor([3.0, 7, 6])
+    weights = torch.tensor([0.9, 0.002, 0.9])
+    expected = THRESHOLDS["letter"] * letters - (weights + THRESHOLDS["unread"]).log()
+    torch.testing.assert_close(absence(record((0, 0), LOOKED_UP)), expected)
+
+
+def test_of_a_head_that_looks_up_the_word_just_read_the_row_after_counts():
+    """Shifted by one row, the row that writes </s> reads the last word."""
+    shifted = torch.stack([torch.eye(5)[4], LOOKED_UP[0], LOOKED_UP[1]])
+    others = [LOOKED_UP] * 3  # the mean of all heads decides which rows align
+    assert missing_words(record((0, 0), shifted, *others)) == (1,)
+    torch.testing.assert_close(absence(record((0, 0), shifted, *others)), absence(record((0, 0), LOOKED_UP)))
+
+
+def test_without_a_taught_head_the_two_most_focused_heads_decide_together():
+    spread = torch.full((3, 5), 0.2)
+    other = LOOKED_UP.clone()
+    other[1] = torch.tensor([0, 0.5, 0.1, 0.3, 0.1])
+    assert missing_words(record(None, LOOKED_UP, LOOKED_UP, spread)) == (1,)
+    assert missing_words(record(None, LOOKED_UP, other, spread)) == ()
+
+
+def test_a_number_and_a_sentence_of_one_word_are_not_judged():
+    one = record((0, 0), LOOKED_UP)
+    digits = (token("1", 0), token("234567", 1), token("89", 1), *SOURCE[3:])
+    assert (
+        missing_words(AttentionRecord(one.encoder, one.decoder, one.cross, digits, READ, PREDICTED, (0, 0)))
+        == ()
+    )
+    alone = (token("Haus", 0), token("tür", 0), SOURCE[4])
+    cross = torch.full((1, 1, 3, 3), 0.001)
+    assert (
+        missing_words(AttentionRecord(one.encoder, one.decoder, cross, alone, READ, PREDICTED, (0, 0))) == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "translation", "missing"),
+    [
+        ("de-en", "Zwei Männer halten einen Basketball.", "Two men are holding a basketball.", []),
+        ("de-en", "Zwei Männer springen und halten einen Basketball.", "Two men jump.", ["Basketball"]),
+        ("en-fr", "The prisoner was given his freedom.", "On lui a donné sa liberté.", ["prisoner"]),
+        ("en-fr", "The prisoner was given his freedom.", "On a rendu sa liberté au prisonnier.", []),
+    ],
+)
+def test_the_shipped_models_name_what_a_translation_leaves_out(
+    name: str, sentence: str, translation: str, missing: list[str]
+):
+    found = Translator.load(f"assets/models/{name}").score(sentence, translation).attention
+    named = ["".join(one.text for one in found.source if one.word == word) for word in missing_words(found)]
+    assert [name.strip() for name in named[:1]] == missing

@@ -1,0 +1,57 @@
+// The words of a sentence that seem to be missing from its translation, as model/analysis/omissions.py defines them.
+
+import { THRESHOLDS } from '../domain/limits.js';
+
+const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
+
+// The source words that seem to be missing, the clearest one first. `measures` are those of cross-attention.
+export function missingWords({ tokens, trace, taught }, { focus, focus_offset: offsets }) {
+  const heads = taught ? [taught] : headsOfMostFocus(focus);
+  const rows = heads.map(([layer, head]) =>
+    largestWeights(trace.cross, layer, head, rowsOf(tokens, offsets[layer][head])),
+  );
+  const words = Map.groupBy(
+    tokens.source.flatMap(({ word, text }, place) => (word === null ? [] : [{ word, text, place }])),
+    ({ word }) => word,
+  );
+  if (words.size < 2) return [];
+  const least = taught ? THRESHOLDS.missing : THRESHOLDS.missing_free;
+  return [...words]
+    .map(([word, parts]) => ({ word, absence: absenceOf(parts, rows) }))
+    .filter(({ absence }) => absence >= least)
+    .sort((one, other) => other.absence - one.absence)
+    .map(({ word }) => word);
+}
+
+function headsOfMostFocus(focus) {
+  const all = focus.flatMap((values, layer) => values.map((value, head) => ({ at: [layer, head], value })));
+  return all
+    .sort((one, other) => other.value - one.value)
+    .slice(0, N_FREE)
+    .map(({ at }) => at);
+}
+
+// The rows of a head that align a word of the translation: the one that they predict or, with −1, read.
+function rowsOf({ predicted, read }, offset) {
+  return (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
+}
+
+function largestWeights({ heads, rows: size, columns, weights }, layer, head, rows) {
+  const start = (layer * heads + head) * size;
+  const weightAt = (row, column) => weights[(start + row) * columns + column];
+  return Array.from({ length: columns }, (_, column) =>
+    rows.reduce((most, row) => Math.max(most, weightAt(row, column)), 0),
+  );
+}
+
+// In nats; the largest weight that the heads give to a word, the mean over its tokens, and its letters.
+function absenceOf(parts, largest) {
+  const text = parts
+    .map((part) => part.text)
+    .join('')
+    .trim();
+  if (!/\p{L}/u.test(text)) return -Infinity;
+  const total = largest.flatMap((row) => parts.map(({ place }) => row[place])).reduce((sum, weight) => sum + weight, 0);
+  const letters = Math.min([...text].length, THRESHOLDS.letters);
+  return THRESHOLDS.letter * letters - Math.log(total / (parts.length * largest.length) + THRESHOLDS.unread);
+}

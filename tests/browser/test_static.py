@@ -174,7 +174,8 @@ def write_later(folder: Path, models: dict[str, Translator]) -> None:
     """Write the site again as if a minute had passed: a file server dates its files to the second."""
     write(folder, models)
     later = time.time() + 60
-    os.utime(folder / "index.html", (later, later))
+    for name in ("index.html", "offline.js"):
+        os.utime(folder / name, (later, later))
 
 
 def expect_release(page: Page, number: int) -> None:
@@ -201,6 +202,20 @@ def test_a_new_release_replaces_the_one_that_the_browser_kept(visitor, models, t
         await_kept(page)
     page.reload()
     expect_release(page, 2)
+
+
+def test_two_pages_of_one_site_are_kept_apart(visitor, models, tmp_path, monkeypatch):
+    page, own = visitor.page(), {"reverse": models["reverse"]}
+    with served(tmp_path) as url:
+        for number, name in enumerate(("one", "two"), 1):
+            release(monkeypatch, number)
+            write(tmp_path / name, own)
+            page.goto(f"{url}{name}/")
+            await_kept(page)
+    for number, name in enumerate(("one", "two"), 1):
+        page.goto(f"{url}{name}/")
+        await_viewer(page)
+        assert page.evaluate("Headlight.release") == number
 
 
 @pytest.mark.slow

@@ -155,13 +155,16 @@ def test_a_visitor_begins_with_a_translation_that_they_can_read(
 def test_the_translation_follows_the_typing(visit: Visit, real: str) -> None:
     """Once it rests, and as one entry of the history; a switch turns it off."""
     page = visit(real)
-    length = page.evaluate("history.length")
+    first = page.evaluate("Headlight.viewer.state().record.source_text")
     box = page.locator("#hl-sentence :is(input, textarea)")
     box.press("ControlOrMeta+a")
     for text in ("Ein Hund", " schläft"):
         box.press_sequentially(text)
         page.wait_for_function(FOLLOWED)
-    assert page.evaluate("history.length") == length + 1
+    page.go_back()
+    page.wait_for_function("(text) => Headlight.viewer.state().record.source_text === text", arg=first)
+    page.go_forward()
+    page.wait_for_function("Headlight.viewer.state().record.source_text === 'Ein Hund schläft'")
     page.get_by_role("button", name="Options").click()
     page.get_by_label("Translate while typing").uncheck()
     box.press("End")

@@ -53,6 +53,7 @@ def test_learn_works_without_a_connection(
         await_kept(page)
         page.evaluate(MODEL_KEPT)
     page.reload()
+    page.locator(".hl-thumbnail").first.wait_for()
     page.get_by_role("button", name="Learn", exact=True).click()
     expect_translation(page, models["reverse"].translate("umbrella").text)
     submit(page, "lamp")

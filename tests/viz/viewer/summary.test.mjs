@@ -136,8 +136,8 @@ test('of the words that passed two others, the one that moved most is named', ()
   const losses = [3, 0, 1, 2].map((_, place) => predicted.map((__, step) => Number((step + 3) % 4 === place) * 3));
   const without = { groups: source.map((_, place) => [place]), losses, instead: losses.map((row) => row.map(() => 0)) };
   without.tokens = { 0: predicted[0] };
-  const { word, source: from, count, ...moved } = fact('moved', { record, values: { leave_one_out: without } });
-  assert.deepEqual([from.text, word.text, moved.from, moved.to, count], ['d', 'D', 3, 0, 1]);
+  const { word, source: from, count } = fact('moved', { record, values: { leave_one_out: without } });
+  assert.deepEqual([from.text, word.text, from.written, word.written, count], ['d', 'D', 4, 1, 1]);
   const weak = { ...without, losses: losses.map((row) => row.map((loss) => loss / 4)) };
   assert.equal(fact('moved', { record, values: { leave_one_out: weak } }), undefined);
   assert.equal(fact('in order', { record, values: { leave_one_out: without } }), undefined);
@@ -147,6 +147,26 @@ test('of the words that passed two others, the one that moved most is named', ()
     losses: losses.map((_, place) => predicted.map((__, step) => Number(step === place) * 3)),
   };
   assert.ok(fact('in order', { record, values: { leave_one_out: straight } }));
+});
+
+test('a word counts once where an apostrophe joins its parts', () => {
+  const tokens = [
+    ['I', 0],
+    ['didn', 1],
+    ["'", 2],
+    ['t', 3],
+    ['know', 4],
+  ].map(([text, word]) => ({
+    ...token(text, word),
+    piece: word === 2 || word === 3 ? text : `▁${text}`,
+  }));
+  const written = wordsOf(tokens, false).map(({ name, written: number }) => [name, number]);
+  assert.deepEqual(written, [
+    ['I', 1],
+    ['didn…', 2],
+    ['…t', 2],
+    ['know', 3],
+  ]);
 });
 
 test('heads are needed from a loss of a third on', () => {

@@ -219,7 +219,6 @@ function chip(side, place, token, before = null, facts = []) {
     tabindex: '-1',
     'data-side': side,
     'data-place': place,
-    lang: '',
     translate: 'no',
     'aria-label': [visible(token), ...known].join(', '),
     title: known.join(', ') || null,

@@ -65,6 +65,7 @@ class Measure(NamedTuple):
     maximum: float | None = 1.0  # end of the scale; None when there is no upper bound
     offset: str | None = None  # table of the offsets that the values are about
     sample: str | None = None  # table of the number of queries measured; None when it is every query
+    without_end: bool = False  # whether the query of </s> is left out
 
 
 MEASURES = (
@@ -73,6 +74,7 @@ MEASURES = (
         "confidence",
         "Mean over queries of the largest weight; the end of the sentence is left out (Voita et al. 2019, "
         "section 4).",
+        without_end=True,
     ),
     Measure(
         "entropy",

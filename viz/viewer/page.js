@@ -52,7 +52,7 @@ export async function speakAsWanted(codes, fetchTexts, own = null) {
 
 function takeLanguage({ target: { value } }) {
   useStorage((storage) => storage.setItem(LANGUAGE, value));
-  reopenIn(value);
+  reopenIn(value, ofPage().model);
 }
 
 // Makes the mounted viewer available to the page's own widgets, and translates these.
@@ -109,7 +109,15 @@ export async function showTranslation(text, model, beam, penalty) {
   if (answer !== undefined) show(answer, { view });
   else if (error !== undefined) await fillPanels(question);
   else return {};
-  return error === undefined ? { notice } : { error };
+  return error === undefined ? { notice } : { error: `${error}${stillShown(model)}` };
+}
+
+// What is on screen where another model failed, after its error.
+function stillShown(model) {
+  const { record } = store.get();
+  if (!record || record.model.name === model) return '';
+  const named = { title: tellTitle(record.model.title), text: record.source_text };
+  return ` ${say('Below is still “{text}” by {title}.', named)}`;
 }
 
 function isWithin(value, least, most) {

@@ -7,6 +7,7 @@ import { decode } from './domain/payload.js';
 import { currentTheme, watchTheme } from './drawing/colormap.js';
 import { showRecord } from './state/actions.js';
 import { isElsewhere } from './state/queries.js';
+import { notesOf } from './matrix/svg.js';
 import { createStore } from './state/store.js';
 import { titleOfMatrix } from './state/labels.js';
 import { createClient } from './transport/requests.js';
@@ -60,6 +61,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     strips,
     createSummary(server),
     columns,
+    createHandoutNotes(store),
     ...(page ? [] : [createFooter(openHelp)]),
     help,
     about.dialog,
@@ -106,6 +108,18 @@ function createLoader(root, store, problem, { bar, isAlone }) {
       throw error;
     }
   };
+}
+
+// What a handout says below the matrix: the view by its name, the switches, the pinned cell, the sentence and its translation,
+// the model, and the address of the view.
+function createHandoutNotes(store) {
+  const node = element('div', { class: 'hl-handout' });
+  store.subscribe((state, before) => {
+    if (!state.isPrinting || before.isPrinting) return;
+    const address = location.protocol.startsWith('http') ? location.href : '';
+    node.replaceChildren(...[...notesOf(state), address].filter(Boolean).map((line) => element('p', {}, line)));
+  });
+  return node;
 }
 
 // A handout is printed in light colours, whatever the screen shows; `hl-printing` lays the page out for paper.

@@ -174,8 +174,10 @@ function offsetText({ record, kind }, { offset: table }, heads) {
   return ` ${say('at {offset}', { offset: `${offset > 0 ? '+' : ''}${fixed(offset, 0)}` })}`;
 }
 
-function sampleText({ record, kind }, { sample }, heads) {
-  const count = axes(record, kind).rows.length;
+function sampleText({ record, kind }, { sample, without_end: withoutEnd }, heads) {
+  const { source, predicted } = record.tokens;
+  const rows = kind === 'encoder' ? source : predicted;
+  const count = rows.filter(({ special, text }) => !(withoutEnd && special && text === '</s>')).length;
   if (!sample || heads.length > 1)
     return sayCount(count, 'Measured over {count} query.', 'Measured over {count} queries.');
   const [[, layer, head]] = heads;

@@ -51,6 +51,11 @@ function drawResult(server, node, { record, scored }) {
       actionButton(say('Difference in the matrix'), () => compareWithReference(server), { disabled: isDisjoint }),
     ),
     note(
+      say(
+        'A low number means that the model did not expect the token there. The translation can be right all the same: a rare word or another wording scores low, too.',
+      ),
+    ),
+    note(
       isDisjoint
         ? say('The two translations have no token in common, so there is no difference to show.')
         : say(

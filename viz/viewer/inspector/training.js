@@ -23,7 +23,7 @@ const LOSSES = [
 ];
 const SCORES = [
   [() => 'BLEU', 'validation/bleu'],
-  [() => say('exact match'), 'validation/exact_match'],
+  [() => say('Unseen words right, %'), 'validation/exact_match', [0, 100]],
 ];
 
 export function createTraining(server) {
@@ -192,8 +192,9 @@ function createPlayer(server) {
 function drawCharts(node, state) {
   const { curves, goes_on: goesOn } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
-  const curve = ([name, key]) => ({
+  const curve = ([name, key, range = null]) => ({
     key,
+    range,
     name: name(),
     points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
   });
@@ -210,7 +211,18 @@ function drawCharts(node, state) {
   };
   node.replaceChildren(
     ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
-    ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
+    ...(losses.length > 1
+      ? [
+          note(
+            say(
+              'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
+            ),
+          ),
+        ]
+      : []),
+    ...(score
+      ? [drawChart(score.name, [score], { ...axis, range: score.range, format: (value) => fixed(value, 1) })]
+      : []),
     ...(score?.key === 'validation/bleu'
       ? [
           note(

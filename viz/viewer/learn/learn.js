@@ -114,7 +114,7 @@ function drawChapter(learn, { learn: number, record }) {
   panel.hidden = number === null;
   document.body.classList.toggle('hl-learning', number !== null);
   if (number === null) return;
-  const { title, text, tasks } = CHAPTERS[number - 1];
+  const { title, text, tasks, view } = CHAPTERS[number - 1];
   learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   const numbers = openable(learn.store.get());
@@ -132,7 +132,7 @@ function drawChapter(learn, { learn: number, record }) {
     ...text(record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
-    learn.routes.node,
+    ...(view?.ask === routes.name ? [learn.routes.node] : []),
     actions(go(say('Back'), back, { disabled: !back }), go(say('Next'), next, { disabled: !next, class: 'hl-button' })),
     chapterList(learn, number, numbers),
     ...(numbers.length < CHAPTERS.length

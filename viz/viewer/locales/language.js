@@ -178,10 +178,11 @@ export function offerLanguages(list, take) {
   list.addEventListener('change', take);
 }
 
-// Opens the page again in another language, with the same link and sentence.
-export function reopenIn(code) {
+// Opens the page again in another language, with the same link, model and sentence.
+export function reopenIn(code, model) {
   const parameters = new URLSearchParams(location.hash.slice(1));
   parameters.set('lang', code);
+  if (parameters.has('model')) parameters.set('model', model); // the one of the link is on screen, if the chosen one failed
   const typed = document.querySelector('#hl-sentence :is(textarea, input)')?.value.trim();
   history.replaceState(typed ? { typed } : null, '', isText() ? undefined : `#${parameters}`);
   location.reload();

@@ -9,8 +9,8 @@ import { mapOf, scaleEnds, shortValue } from './cells.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { isolated, rowText } from '../drawing/names.js';
-import { describe, plain } from './readout.js';
-import { tellTitle } from '../locales/language.js';
+import { describe, describeView, plain } from './readout.js';
+import { say, tellTitle } from '../locales/language.js';
 
 const CELL = { width: 40, height: 28 };
 const LEGEND = { width: 160, height: 28, steps: 32 };
@@ -43,7 +43,7 @@ function pictureOf(state) {
   const slant = LETTER * longest(names.columns);
   const top = MARGIN + 32 + slant * 0.62 + 16;
   const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
-  const height = Math.ceil(top + grid.rows * CELL.height + 72 + LEGEND.height + MARGIN);
+  const height = Math.ceil(top + grid.rows * CELL.height + 92 + LEGEND.height + MARGIN);
   const size = { width, height, viewBox: `0 0 ${width} ${height}` };
   const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
@@ -135,18 +135,30 @@ function legend(grid, state, y, inks) {
 }
 
 function captions(state, y, inks) {
+  return notesOf(state).map((line, place) =>
+    words(MARGIN, y + 20 * place, line, { fill: place === 0 && state.pin ? inks.ink : inks.soft }),
+  );
+}
+
+// What a picture or a handout says of the view: the pinned cell, the value with its switches, the sentences and the model.
+export function notesOf(state) {
   const { record, pin } = state;
   const side = sideOf(state);
   const other = isSubtracted(state) ? recordOfB(state) : null;
-  const lines = [
+  const { value } = shownGrid(state);
+  const switches = [
+    state.scale === 'row' && say('Colour by row'),
+    state.words && say('Join word pieces'),
+    state.hideSpecials && say('Hide <s> and </s>'),
+    describeView(state),
+  ];
+  return [
     pin ? plain(describe({ ...state, hover: null })) : '',
+    [value.label(), ...switches].filter(Boolean).join(' · '),
     `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,
     other ? `B: ${sentenceOf(other)} · ${tellTitle(other.model.title)}` : '',
     `${tellTitle(record.model.title)} · Headlight`,
-  ];
-  return lines
-    .filter(Boolean)
-    .map((line, place) => words(MARGIN, y + 20 * place, line, { fill: place === 0 && pin ? inks.ink : inks.soft }));
+  ].filter(Boolean);
 }
 
 function sentenceOf({ source_text: source, text }) {

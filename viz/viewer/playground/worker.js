@@ -95,15 +95,26 @@ export function trainOnce(training) {
   training.loss = step(trainer, batch, rate, { isCausal: settings.mask }).loss;
   if (!Number.isFinite(training.loss))
     throw fault('The loss is not a number any more: choose a lower learning rate, and start again.');
-  const score = () => ({ 'train/loss': training.loss, 'validation/exact_match': 100 * shareRight(training) });
-  if (next % LOGGED === 0) log.push({ step: next, ...score() });
+  if (next % LOGGED === 0) log.push(logged(training));
   if (isProbed(next)) frameOf(training, '');
 }
 
-// The saved model also has the attention of its last step.
+// A line of the log about the step on screen.
+function logged(training) {
+  const { trainer, loss } = training;
+  return { step: trainer.steps, 'train/loss': loss, 'validation/exact_match': 100 * shareRight(training) };
+}
+
+// The saved model also has the attention and the score of its last step.
 function withLastStep(training) {
+  const { trainer, loss, log, probes } = training;
   const { examples } = frameOf(training, '');
-  return { ...training, probes: new Map(training.probes).set(training.trainer.steps, examples) };
+  const isLogged = loss === null || log.at(-1)?.step === trainer.steps;
+  return {
+    ...training,
+    log: isLogged ? log : [...log, logged(training)],
+    probes: new Map(probes).set(trainer.steps, examples),
+  };
 }
 
 // As training/run/probes.py: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.

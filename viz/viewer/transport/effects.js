@@ -20,7 +20,7 @@ import { compareWith } from '../values/difference.js';
 import { createBesideView } from '../state/sides.js';
 import { say } from '../locales/language.js';
 
-const LEAST_BEAM = 4; // a greedy search has no tree to draw
+const BEAM_OF_TREE = 4; // after a greedy search, which has no tree to draw
 const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
 // Requests that follow from a change of the state.
@@ -322,7 +322,7 @@ export async function forceTokens(server, prefix) {
 export async function askBeams(server) {
   const { store } = server;
   const { beam_size: size } = store.get().home.record.options;
-  const beams = await request(server, 'beams', { do: 'beams', beam_size: Math.max(LEAST_BEAM, size) });
+  const beams = await request(server, 'beams', { do: 'beams', beam_size: size > 1 ? size : BEAM_OF_TREE });
   const state = store.get();
   if (beams) store.change(changeView(state, state.home, { beams }));
 }

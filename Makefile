@@ -116,7 +116,7 @@ cards: $(APP_INSTALLED) ## update figures and translations in the models' cards;
 docs: $(APP_INSTALLED) ## write the list of files in docs/architecture.md
 	$(PYTHON) -m tests.file_list
 
-wasm: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine in the browser
+wasm: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine and of the playground
 	$(PYTHON) -m tests.viz.engine.assemble
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models

@@ -11,8 +11,9 @@ from tests.training.tiny import parallel_files, sentences
 ROOT = Path(__file__).resolve().parents[1]
 # What Windows lacks. Libraries that choose by the system's name still see Linux, so they are imported before.
 WITHOUT_UNIX = """
-import os, signal, sys
+import os, signal, subprocess, sys
 {before}
+subprocess.Popen.kill = subprocess.Popen.terminate  # as there; here it would look for SIGKILL
 for name in ("fcntl", "resource", "termios", "pwd", "grp", "pty", "tty", "syslog"):
     sys.modules[name] = None
 for name in ("SIGHUP", "SIGKILL", "SIGALRM", "SIGUSR1", "SIGPIPE", "pthread_sigmask"):
@@ -30,7 +31,7 @@ def simulate(code: str, *words: object, before: str = "") -> subprocess.Complete
 
 def test_packages_are_imported_without_modules_of_unix() -> None:
     code = "import sys; sys.modules['fcntl'] = sys.modules['resource'] = None; "
-    code += "import model, viz, training.trainer"
+    code += "import app, model, viz, training.trainer"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 

@@ -39,7 +39,7 @@ NOT_TRAINED_HERE = Sentence(
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
-MOST_BUTTONS = 4  # with examples; their sentences have room for some words each
+MOST_BUTTONS = 3  # with examples; their sentences have room for some words each
 PERCENT = 99.9  # of the training sentences are within the range
 
 
@@ -65,11 +65,22 @@ def page_values(
         "groups": _groups(translators),
         "examples": {name: examples.get(name, []) for name in translators},
         "buttons": min(MOST_BUTTONS, max(map(len, examples.values()), default=0)),
+        "readers": _readers(translators),
         "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
         "prefixes": {name: found for name, each in translators.items() if (found := prefix_choices(each))},
         "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
         "beam": PAGE_BEAM,
     }
+
+
+def _readers(translators: Mapping[str, Translator]) -> dict[str, str]:
+    """The first of our models that translates into each language of the page: a visitor can read that."""
+    into = {
+        name: each.checkpoint.info.target_language
+        for name, each in translators.items()
+        if not is_imported(each)
+    }
+    return {code: name for name, code in reversed(into.items()) if code in catalogues()}
 
 
 def model_files(translator: Translator) -> list[Path]:

@@ -39,9 +39,6 @@ def _list(identifier: str, label: str) -> Widget:
 
 
 BRAND = Widget("place", "hl-brand", content='<span class="hl-lamp"></span>Headlight')
-PURPOSE = Widget(
-    "place", "hl-purpose", content="What every attention head does while a Transformer translates"
-)
 MODEL = _list("hl-model", "Model")
 EXPORT = Widget("button", "hl-export", "Export", action="toggleExport", is_quiet=True, opens=True, waits=True)
 FILES = tuple(
@@ -68,6 +65,9 @@ PENALTY = Widget(
     value=1,
     range=(0, PAGE_MAX_LENGTH_PENALTY, 0.1),
 )
+LIVE = Widget(
+    "place", "hl-live", content='<label><input type="checkbox" checked> Translate while typing</label>'
+)
 PROBLEMS = Widget("place", "hl-problems", only="server")
 MESSAGE = Widget("place", "hl-message", content='<div role="alert"></div>')
 EXAMPLES = Widget("row", "hl-examples")
@@ -79,9 +79,10 @@ WIDGETS = (
         "hl-top",
         parts=(
             BRAND,
-            PURPOSE,
             MODEL,
-            Widget("button", "hl-about", "About this model", action="openAbout", is_quiet=True),
+            Widget("button", "hl-learn", "Learn", action="openLearn", is_quiet=True),
+            Widget("button", "hl-playground", "Playground", action="openPlayground", is_quiet=True),
+            Widget("button", "hl-about", "About", action="openAbout", is_quiet=True),
             Widget(
                 "column",
                 "hl-export-box",
@@ -119,6 +120,7 @@ WIDGETS = (
             ),
             Widget("button", "hl-theme", "Light or dark", action="toggleTheme", is_quiet=True),
             _list("hl-language", "Language"),
+            Widget("button", "hl-help", "How to read this", action="openHelp", is_quiet=True),
         ),
     ),
     Widget(
@@ -134,7 +136,7 @@ WIDGETS = (
             Widget("place", "hl-progress", content='<div role="status" hidden></div>', only="static"),
         ),
     ),
-    Widget("row", "hl-options", parts=(BEAM, PENALTY)),
+    Widget("row", "hl-options", parts=(BEAM, PENALTY, LIVE)),
     PROBLEMS,
     MESSAGE,
     EXAMPLES,

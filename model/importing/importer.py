@@ -88,7 +88,9 @@ def import_model(name: str, output: Path, bits: Bits = 8, told: Told | None = No
 def read_checkpoint(name: str, told: Told | None = None) -> Checkpoint:
     """Read a checkpoint of a folder, a file or the hub. Raises UserError."""
     if (file := find_own(Path(name))) is not None:
-        return _read_own(file, told or Told())
+        return _read_own(
+            file, file.stem if Path(name).is_file() else Path(name).resolve().name, told or Told()
+        )
     directory, origin = _find(name)
     family = _family(directory)
     notes = check_settings(directory, family)
@@ -127,7 +129,7 @@ def read_checkpoint(name: str, told: Told | None = None) -> Checkpoint:
     return Checkpoint(model, tokenizer, sides.target.tokenizer, info, card, notes=notes)
 
 
-def _read_own(file: Path, told: Told) -> Checkpoint:
+def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     """A model that somebody trained with a tutorial or a toolkit."""
     own = open_own(file, told)
     config = own.plan.config
@@ -140,7 +142,7 @@ def _read_own(file: Path, told: Told) -> Checkpoint:
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{file} has weights that are not finite numbers; copy it again.")
     notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
-    info = model_info(file.stem, {}, ())
+    info = model_info(origin, {}, ())
     card = import_card(info, own.name, own.layout.title, "", config, notes)
     source, target, _ = own.plan.sides
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)

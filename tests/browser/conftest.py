@@ -214,8 +214,8 @@ def asked() -> list[dict[str, Any]]:
 def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) -> Show:
     """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
-    `address` is what follows the # of the link, `about` what is known of the models. The tab Head is open
-    unless the address names another one: In short would send a request of its own.
+    `address` is what follows the # of the link, `about` what is known of the models. In short sends its
+    request only if `summary` says so.
     """
     backend = Backend(TRANSLATORS)
     numbers = count()
@@ -231,6 +231,7 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         width: int = 1440,
         scheme: Scheme = "light",
         about: Mapping[str, Any] | None = None,
+        summary: bool = False,
     ) -> Page:
         known = json.dumps(about or {}).replace("<", "\\u003c")
         look = style("viewer.css", "panels.css", "media.css")
@@ -238,10 +239,9 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         number = next(numbers)
         file = tmp_path / f"viewer-{number}.html"
         file.write_text(text.replace("ABOUT", known), "utf-8")
-        link = f"{address}&panel=head" if "kind=" in address and "panel=" not in address else address
-        page = visit(f"{file.as_uri()}#{link}", width, scheme=scheme, waits=False, number=number)
-        if "kind=" not in address:
-            page.evaluate("viewer.server.store.change({ panel: 'head' })")
+        page = visit(f"{file.as_uri()}#{address}", width, scheme=scheme, waits=False, number=number)
+        if not summary:
+            page.evaluate("refuse(['summary'])")
         draw(page, translation, model)
         return page
 

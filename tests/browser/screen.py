@@ -55,6 +55,15 @@ def choose(page: Page, kind: str, layer: int, head: int) -> None:
     page.get_by_role("gridcell", name=f"layer {layer}, head {head}", exact=True).click()
 
 
+def view(page: Page, name: str) -> None:
+    """Choose an entry of the menu over the matrix, and close the menu."""
+    menu = page.locator(".hl-toolbar .hl-menu")
+    menu.locator("summary").click()
+    menu.get_by_role("button", name=name, exact=True).click()
+    if menu.get_attribute("open") is not None:
+        menu.locator("summary").click()
+
+
 def cell(page: Page, row: int, column: int) -> tuple[float, float]:
     """Return where a cell of the matrix is; rows and columns count from 0."""
     box = page.locator(".hl-field canvas").bounding_box()

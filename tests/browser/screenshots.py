@@ -22,7 +22,7 @@ from model.importing.exporting import export
 from model.importing.importer import import_model
 from model.storage.checkpoint import load
 from tests.browser.conftest import FLAGS, chromium
-from tests.browser.screen import cell
+from tests.browser.screen import cell, view
 
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
 
@@ -43,7 +43,7 @@ class Picture(NamedTuple):
 
 
 def a_pinned_word(page: Page) -> None:
-    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Marks:")).to_be_visible(timeout=60_000)
     page.locator(".hl-chip[data-side=target]").nth(3).click()
     page.get_by_role("tab", name="Head").click()
 
@@ -56,21 +56,21 @@ def a_cell_explained(page: Page) -> None:
 
 def a_muted_layer(page: Page) -> None:
     page.get_by_role("tab", name="What if").click()
-    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Marks:")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Decoder", exact=True).click()
-    page.get_by_role("button", name="all heads of layer 2").click()
+    page.get_by_role("gridcell", name="layer 2, average of its heads").click()
     page.keyboard.press("m")
     expect(page.locator(".hl-inspector")).to_contain_text("changes by")
     page.locator(".hl-panel-mute").evaluate("panel => panel.scrollTo(0, 0)")
 
 
 def two_heads_compared(page: Page) -> None:
-    page.get_by_role("button", name="Compare", exact=True).click()
+    view(page, "Compare")
     page.get_by_role("gridcell", name="layer 2, head 2", exact=True).click()
 
 
 def on_paper(page: Page) -> None:
-    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Marks:")).to_be_visible(timeout=60_000)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
 
 

@@ -13,7 +13,7 @@ from model.instruments import mean_baseline, sentence_baseline
 from model.results import Head, Translation
 from tests.browser.conftest import TRANSLATORS, Show, Visit, draw
 from tests.browser.inspector import TEXT, number, open_panel, signed, status, tiny
-from tests.browser.screen import cell, choose
+from tests.browser.screen import cell, choose, view
 from viz.instruments import link_values
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
@@ -76,7 +76,7 @@ def test_the_links_of_a_taught_head_say_how_they_were_found(page: Page):
 @pytest.mark.slow
 def test_a_difference_to_heads_of_another_translation_names_it(page: Page):
     choose(page, "Cross", 2, 3)
-    page.get_by_role("button", name="Compare").click()
+    view(page, "Compare")
     choose(page, "Cross", 1, 1)
     facts = page.locator(".hl-facts")
     expect(facts).to_contain_text("minus Cross · layer 2 · head 3")
@@ -132,7 +132,7 @@ def test_the_tab_step_says_what_muting_makes_of_its_word(page: Page):
     # What the model would compute with all heads is not said about the translation without some.
     page.mouse.click(*cell(page, 1, 1))
     expect(open_panel(page, "Cell")).to_contain_text("Not available with heads muted.")
-    page.get_by_role("button", name="Norm", exact=True).click()
+    view(page, "Norm")
     expect(status(page)).to_contain_text("Not available with heads muted.")
 
 
@@ -150,7 +150,7 @@ def test_an_unsure_translation_after_a_forced_word_does_not_accuse_the_language(
 
 def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page):
     choose(page, "Cross", 3, 2)
-    page.get_by_role("button", name="Words", exact=True).click()
+    view(page, "Join word pieces")
     page.mouse.click(*cell(page, 1, 1))
     panel = open_panel(page, "Cell")
     record = RESULT.attention
@@ -174,7 +174,7 @@ def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page
     expect(panel).to_contain_text("The weights are those of whole words.")
     read = panel.locator(".hl-readers .hl-number").all_inner_texts()
     assert [float(text) for text in read] == pytest.approx(ranked, abs=1e-4)  # a digit, and codes of weights
-    page.get_by_role("button", name="Hide specials").click()
+    view(page, "Hide <s> and </s>")
     words = [place for place, one in enumerate(record.source) if one.word is not None]
     scaled = merged[2, 1] / record.cross[2, 1][rows][:, words].sum(-1).mean()
     expect(panel).to_contain_text("The matrix leaves out special tokens")
@@ -186,19 +186,27 @@ def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page
 # Pins
 
 
+def follow(page: Page, place: int) -> None:
+    """Remove a word of the sentence, as a click on it does, and follow it."""
+    page.locator(f".hl-chip[data-side=source][data-place='{place}']").click()
+    page.get_by_role("button", name="Follow it").click()
+
+
 @pytest.mark.slow
 def test_a_token_on_each_side_is_a_cell(page: Page):
     choose(page, "Cross", 1, 1)
-    for side, place in (("source", 1), ("target", 2)):
-        page.locator(f".hl-chip[data-side={side}][data-place='{place}']").click()
+    page.locator(".hl-chip[data-side=target][data-place='2']").click()
+    page.keyboard.press("Escape")
+    page.locator(".hl-chip[data-side=target][data-place='2']").click()
+    follow(page, 1)
     pin = page.evaluate("viewer.state().pin")
     assert pin["column"] == 1
     assert pin["row"] is not None
     page.mouse.move(0, 0)
     expect(page.locator(".hl-band-cell.hl-pinned")).to_be_visible()
-    page.locator(".hl-chip[data-side=source][data-place='2']").click()
+    follow(page, 2)
     assert page.evaluate("viewer.state().pin") == pin | {"column": 2}
-    page.locator(".hl-chip[data-side=source][data-place='2']").click()
+    page.get_by_role("button", name="Follow it").click()
     assert page.evaluate("viewer.state().pin") == pin | {"column": None}
 
 
@@ -222,10 +230,10 @@ def test_a_chapter_is_about_the_model_and_the_view_that_it_needs(
     visit: Visit, address: str, monkeypatch: pytest.MonkeyPatch
 ):
     page = visit(address)
-    page.get_by_role("button", name="Words", exact=True).click()
+    view(page, "Join word pieces")
     page.get_by_role("button", name="Learn", exact=True).click()
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("umbrella").text)
-    expect(page.get_by_role("button", name="Words", exact=True)).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate("Headlight.viewer.state().words") is False
     learn = page.get_by_role("complementary", name="Learn")
     own = TRANSLATORS["de-en"]._translation
     for text, taught in (("Ein Hund schläft.", (2, 3)), ("Ein Hund läuft.", None)):

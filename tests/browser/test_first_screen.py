@@ -1,7 +1,8 @@
-"""The first screen shows word pairs that belong together, for every example of every model."""
+"""The first screen is calm, and shows word pairs that belong together, for every example of every model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -12,7 +13,7 @@ from model import Translator
 from model.analysis.alignment import best_links, head_links, target_words
 from model.decoding.options import PAGE_BEAM
 from model.results import AttentionRecord, Head
-from tests.browser.conftest import Show
+from tests.browser.conftest import Show, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +39,7 @@ def links_of(record: AttentionRecord) -> set[tuple[int, int]]:
 def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int | None]]:
     """The words that the arcs on screen join, source and target."""
     drawn = page.locator(".hl-arcs path").evaluate_all("paths => paths.map(({ dataset }) => dataset.ends)")
-    rows = target_words(record, shifted=page.locator(".hl-strip-ends").inner_text() == WROTE)
+    rows = target_words(record, shifted=page.locator(".hl-arcs-meaning").inner_text() == WROTE)
     cells = [tuple(map(int, ends.split("-"))) for ends in drawn]
     return [(record.source[column].word, rows[row]) for row, column in cells]
 
@@ -66,7 +67,7 @@ def test_the_page_opens_with_the_taught_head(show: Show) -> None:
     page = show(result)
     layer, head = result.attention.taught
     assert page.evaluate("[viewer.state().layer, viewer.state().head]") == [layer, head]
-    expect(page.locator(".hl-strip-ends")).to_have_text(WROTE)
+    expect(page.locator(".hl-arcs-meaning")).to_have_text(WROTE)
 
 
 def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
@@ -79,6 +80,93 @@ def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
     expect(page.locator(".hl-readout")).to_contain_text("table → today reads most from Tisch")
     expect(page.locator(".hl-row-label.hl-lit")).to_have_text("table→today")
     page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
-    expect(page.locator(".hl-strip-ends")).to_have_text("Each word is joined with what is read to write it.")
+    expect(page.locator(".hl-arcs-meaning")).to_have_text(
+        "Each word is joined with what is read to write it."
+    )
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
     expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")
+
+
+MOST_WORDS, MOST_CONTROLS = 220, 40  # besides the tokens and the pictures of the heads, which are the data
+# What a person sees of the window without scrolling.
+COUNT = r"""() => {
+  const isSeen = (one) => {
+    const { width, height, top, left } = one.getBoundingClientRect();
+    const isVisible = one.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    return isVisible && width > 1 && height > 1 && top < innerHeight && left < innerWidth;
+  };
+  const data = '.hl-chip, .hl-thumbnail, .hl-overview-row > .hl-line, .hl-row-label, .hl-column-label';
+  const all = 'button, a[href], input, select, textarea, summary, [role=tab]';
+  const controls = [...document.querySelectorAll(all)]
+    .filter((one) => isSeen(one) && !one.closest(data));
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const words = [];
+  while (walker.nextNode()) {
+    const { parentElement: parent, data: text } = walker.currentNode;
+    if (parent.closest(`${data}, script, style, noscript, option`) || !isSeen(parent)) continue;
+    words.push(...(text.match(/[\p{L}\p{N}]\S*/gu) ?? []));
+  }
+  return [words, controls.map((one) => one.outerHTML)];
+}"""
+
+FOLLOWED = """() => {
+  const box = document.querySelector('#hl-sentence :is(input, textarea)');
+  return Headlight.viewer.state().record.source_text === box.value;
+}"""
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[str]:
+    """The address of the page with shipped models."""
+    service = app.create({name: shipped(name) for name in ("de-en", "en-fr", "en-it")})
+    yield service.launch()
+    service.stop()
+
+
+def test_the_first_screen_has_few_words_and_controls(visit: Visit, real: str) -> None:
+    page = visit(real)
+    expect(page.locator(".hl-summary > li").nth(2)).to_be_visible()
+    words, controls = page.evaluate(COUNT)
+    assert len(words) <= MOST_WORDS, words
+    assert len(controls) <= MOST_CONTROLS, controls
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), "a scroll bar"
+
+
+def test_a_phone_shows_what_matters_within_two_screens(visit: Visit, real: str) -> None:
+    page = visit(real, 390, 844)
+    expect(page.locator(".hl-summary > li").nth(2)).to_be_visible()
+    order = ["#hl-learn", ".hl-translation", ".hl-short", ".hl-centre"]
+    boxes = [page.locator(name).bounding_box() for name in order]
+    tops = [box["y"] for box in boxes if box]
+    assert tops == sorted(tops)
+    assert tops[1] < 844
+    assert boxes[-1]["y"] + boxes[-1]["height"] <= 2 * 844
+
+
+@pytest.mark.parametrize(("locale", "model"), [("fr-FR", "en-fr"), ("it-IT", "en-it"), ("de-DE", "de-en")])
+def test_a_visitor_begins_with_a_translation_that_they_can_read(
+    visit: Visit, real: str, locale: str, model: str
+) -> None:
+    page = visit(real, locale=locale)
+    assert page.evaluate("Headlight.viewer.state().record.model.name") == model
+    assert page.locator("#hl-sentence :is(input, textarea)").input_value() == app.EXAMPLES[model][0]
+
+
+def test_the_translation_follows_the_typing(visit: Visit, real: str) -> None:
+    """Once it rests, and as one entry of the history; a switch turns it off."""
+    page = visit(real)
+    length = page.evaluate("history.length")
+    box = page.locator("#hl-sentence :is(input, textarea)")
+    box.press("ControlOrMeta+a")
+    for text in ("Ein Hund", " schläft"):
+        box.press_sequentially(text)
+        page.wait_for_function(FOLLOWED)
+    assert page.evaluate("history.length") == length + 1
+    page.get_by_role("button", name="Options").click()
+    page.get_by_label("Translate while typing").uncheck()
+    box.press("End")
+    box.press_sequentially(" heute")
+    box.press("Enter")
+    page.wait_for_function("Headlight.viewer.state().record.source_text === 'Ein Hund schläft heute'")
+    page.reload()
+    expect(page.get_by_label("Translate while typing")).not_to_be_checked()

@@ -222,7 +222,7 @@ def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -
 
 
 def test_the_dialog_says_who_trained_the_model_and_the_training_tab_too(page: Page) -> None:
-    page.get_by_role("button", name="About this model").click()
+    page.get_by_role("button", name="About", exact=True).click()
     dialog = page.get_by_role("dialog", name="About")
     for text in (f"Imported from {NAME}", "did not train", "cc-by-4.0", "University of Helsinki", "cite"):
         expect(dialog).to_contain_text(text)
@@ -273,7 +273,7 @@ def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page)
     status = page.locator(".hl-status")
     expect(status).to_have_text(re.compile(r"Trying each head in turn … \d+ of 144 heads"))
     status.get_by_role("button", name="Cancel").click()
-    expect(status).to_have_text("the model’s own translation")
+    expect(status).to_have_text("")
     assert LONG.cancelled.wait(30)
     expect(page.get_by_role("button", name="Try all 144 heads")).to_be_visible()
 
@@ -282,7 +282,7 @@ def test_texts_of_a_stranger_stay_text(page: Page) -> None:
     page.get_by_label("Model").select_option(HOSTILE)
     expect(page.locator("#hl-model option:checked")).to_contain_text("<img")
     expect(page).to_have_url(re.compile(HOSTILE))
-    page.get_by_role("button", name="About this model").click()
+    page.get_by_role("button", name="About", exact=True).click()
     dialog = page.get_by_role("dialog", name="About")
     expect(dialog).to_contain_text(f"Imported from {MARKUP}")
     assert dialog.locator("img").count() == 0

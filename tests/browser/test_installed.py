@@ -83,7 +83,7 @@ def test_the_model_says_what_it_does_not_know(
     expect_translation(page, models["reverse"].translate("Regen").text)
     assert CAPITALS in models["reverse"].translate("Regen").notices
     expect(page.locator(".hl-notices")).to_contain_text(CAPITALS)
-    page.get_by_role("button", name="About this model").click()
+    page.get_by_role("button", name="About", exact=True).click()
     about = page.get_by_role("dialog", name="About")
     expect(about.locator(".hl-weaknesses > li")).to_have_text(
         models["reverse"].checkpoint.card["weaknesses"]["en"]

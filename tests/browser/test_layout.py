@@ -17,9 +17,8 @@ PANELS = [
     *("#hl-top", "#hl-sentence-row", "#hl-examples", "#hl-message"),
     *(".hl-strip", ".hl-result", ".hl-strip-scroll"),
     *(".hl-heads", ".hl-heads > .hl-bar"),
-    *(".hl-centre", ".hl-centre > .hl-bar", ".hl-toolbar", ".hl-matrix-footer"),
+    *(".hl-short", ".hl-centre", ".hl-centre > .hl-bar", ".hl-arcs-meaning", ".hl-matrix-footer"),
     *(".hl-inspector", ".hl-panel-tabs", ".hl-status", ".hl-panel-body:not([hidden])"),
-    ".hl-keys",
 ]
 SLOW = [(390, 844), (1280, 720), (1920, 1080)]
 WINDOWS = [(1440, 900), *(pytest.param(*size, marks=pytest.mark.slow) for size in SLOW)]
@@ -71,9 +70,24 @@ LOOK = """async ([panels, steps]) => {
 }"""
 KINDS = [f"[data-kind={kind}]" for kind in ("encoder", "decoder", "cross")]
 TABS = [f"[role=tab][id$={tab}-tab]" for tab in ("cell", "step", "mute", "training", "examples", "head")]
-PIN, LAYER, SPECIALS = ".hl-row-label", ".hl-line[data-layer]", ".hl-toolbar [title*=leave]"
-COMPARE, WEIGHT, TABLE = "[data-value=difference]", "[data-value=weight]", ".hl-table > summary"
-VIEWS = [*TABS, PIN, LAYER, SPECIALS, COMPARE, TABLE, TABLE, WEIGHT, SPECIALS, PIN, ".hl-thumbnail"]
+PIN, LAYER, SPECIALS = ".hl-row-label", ".hl-thumbnail[data-head='']", ".hl-toolbar [title*=leave]"
+COMPARE, WEIGHT, TABLE = "[data-value=difference]", "[data-value=weight]", ".hl-sheet > :last-child"
+SOURCE = ".hl-chip[data-side=source]"
+VIEWS = [
+    *TABS,
+    PIN,
+    LAYER,
+    SPECIALS,
+    COMPARE,
+    TABLE,
+    TABLE,
+    WEIGHT,
+    SPECIALS,
+    PIN,
+    ".hl-thumbnail",
+    SOURCE,
+    SOURCE,
+]
 
 
 @pytest.mark.parametrize(("width", "height"), WINDOWS)
@@ -118,6 +132,13 @@ def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
     page.wait_for_function("name => Headlight.viewer.state().record.model.name === name", arg=model)
     seen = look(page)[0]
     assert (seen["boxes"], seen["outside"]) == (before, [])
+
+
+@pytest.mark.parametrize("width", [640, 195])
+def test_letters_of_twice_the_size_scroll_only_downwards(visit: Visit, address: str, width: int):
+    """At 200 % a window of 1280 pixels has the room of 640, a phone of 390 that of 195."""
+    page = visit(address, width, 422)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 COLLECT = """window.shifts = 0;

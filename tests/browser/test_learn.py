@@ -103,7 +103,7 @@ def test_a_chapter_begins_with_nothing_but_its_sentence_and_its_tab(page: Page):
     page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
     state = page.evaluate("(({ questions, instead }) => [questions, instead.row])(Headlight.viewer.state())")
     assert state == [[], None]
-    expect(page.get_by_role("tab", name="In short")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tab", name="Head")).to_have_attribute("aria-selected", "true")
 
 
 @pytest.mark.slow
@@ -257,7 +257,6 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
 
 def test_the_most_important_head_is_found_by_muting_it(page: Page):
     open_chapter(page, 5)
-    page.evaluate("Headlight.viewer.server.store.change({ panel: 'summary' })")
     page.wait_for_function("() => Headlight.viewer.state().importance !== null")
     expect(task(page, 2)).not_to_contain_text(
         "Done"

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import HOLD, RELEASE, open_panel, status
-from tests.browser.screen import FIRST, choose, submit, translate
+from tests.browser.screen import FIRST, choose, submit, translate, view
 
 pytestmark = pytest.mark.browser
 
@@ -42,6 +42,8 @@ def text_of(model: str, text: str) -> str:
 def test_leaving_the_list_of_models_changes_nothing(page: Page):
     go(page, model="de-en", text=FIRST)
     box, models = page.get_by_label("Sentence"), page.get_by_label("Model")
+    page.get_by_role("button", name="Options").click()
+    page.get_by_label("Translate while typing").uncheck()
     box.fill("Was ich gerade")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or ""))
@@ -225,7 +227,7 @@ def test_a_link_holds_a_hypothesis_an_own_translation_and_a_comparison(show: Sho
     again.close()
     page.get_by_role("button", name="Back to the model’s translation").click()
     choose(page, "Cross", 2, 3)
-    page.get_by_role("button", name="Compare").click()
+    view(page, "Compare")
     choose(page, "Cross", 4, 1)
     facts = page.locator(".hl-facts").inner_text()
     expect(reopened(page, show).locator(".hl-facts")).to_have_text(facts)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show, Visit, draw
-from tests.browser.screen import FIRST, choose, point, readout
+from tests.browser.screen import FIRST, choose, point, readout, view
 
 pytestmark = pytest.mark.browser
 
@@ -86,5 +86,5 @@ def test_small_cells_have_a_magnifier_and_can_be_made_large(show: Show):
     expect(extent).to_contain_text("–50 of 50")
     point(page, 49, 1)
     expect(magnifier).to_be_hidden()
-    page.get_by_role("button", name="Fit").click()
+    view(page, "Whole matrix")
     expect(extent).to_have_text("")

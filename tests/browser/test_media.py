@@ -23,7 +23,9 @@ ON_PAPER = """() => {
     top: Math.min(...found.map((one) => one.getBoundingClientRect().top)),
     bottom: Math.max(...found.map((one) => one.getBoundingClientRect().bottom)),
   };
-}""".replace("BUTTONS", "'button:not(.hl-chip, .hl-thumbnail, .hl-line)'")  # these are the data
+}""".replace(
+    "BUTTONS", "'button:not(.hl-chip, .hl-thumbnail, .hl-line, .hl-summary button)'"
+)  # these are the data
 SHEET = {"width": 1047, "height": 718}  # CSS pixels of A4 across, without its margins
 
 

@@ -19,6 +19,7 @@ import viz
 from model import __version__
 from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
+from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, cell, choose, readout, submit, taken_away, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
@@ -122,7 +123,7 @@ def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str)
     state = page.evaluate("Headlight.viewer.state().record")
     assert state["model"]["name"] == "reverse"
     assert state["options"] == {"beam_size": 3, "length_penalty": 0.5}
-    expect(page.locator(".hl-result-facts")).to_contain_text("beam 3")
+    expect(open_panel(page, "Step").locator(".hl-result-facts")).to_contain_text("beam 3")
     page.close()
 
 
@@ -131,7 +132,7 @@ def test_enter_in_an_option_translates(opened: Page):
     box = opened.get_by_label("number input for Beam size")
     box.fill("3")
     box.press("Enter")
-    expect(opened.locator(".hl-result-facts")).to_contain_text("beam 3")
+    expect(open_panel(opened, "Step").locator(".hl-result-facts")).to_contain_text("beam 3")
 
 
 def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
@@ -202,7 +203,7 @@ def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
         f"Far longer than the training: {LONGEST + 11} tokens; almost all training sentences have at most "
         f"{LONGEST}."
     )
-    opened.get_by_role("button", name="About this model").click()
+    opened.get_by_role("button", name="About", exact=True).click()
     dialog = opened.get_by_role("dialog", name="About")
     expect(dialog).to_contain_text("measured over 300 sentences")
     expect(dialog).to_contain_text(f"at most {LONGEST} tokens")
@@ -234,6 +235,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     assert readout(file) == shown
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
     assert link == opened.evaluate("location.href")
+    file.locator(".hl-toolbar .hl-menu > summary").click()
     expect(file.get_by_role("button", name="Norm", exact=True)).to_have_attribute("title", NO_MODEL)
     file.get_by_role("tab", name="What if").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import combinations
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from model.results import Head
 from tests.browser.conftest import Show
 from tests.browser.inspector import TEXT, ask, tiny
 from viz.instruments import route_values
@@ -50,6 +52,27 @@ def test_the_picture_has_a_line_for_each_connection_that_carries_enough(page: Pa
     page.get_by_role("button", name="step after").click()  # another word has its own routes
     text = RESULT.attention.predicted[STEP + 1].text.strip()
     expect(page.locator(".hl-route-word")).to_have_text(text)
+
+
+def test_a_silenced_head_says_in_the_large_picture_what_it_changed(page: Page):
+    page.get_by_role("button", name="Large picture").click()
+    large = page.get_by_role("dialog", name="Which way did this word come?")
+    expect(large.locator(".hl-route")).to_have_count(lines(0.04))
+    box = large.locator("svg").bounding_box()
+    assert box is not None
+    assert box["width"] > 1000
+    line = large.locator("[data-head]").first
+    line.focus()
+    page.keyboard.press("Enter")
+    kind, layer, head = (line.get_attribute("data-head") or "").split(",")
+    found = tiny().mute(TEXT, [Head(kind, int(layer), int(head))], target=RESULT.ids)
+    factor = math.exp(sum(found.differences))
+    outcome = large.get_by_role("status")
+    expect(outcome).to_contain_text(f"{factor:.2f} times as likely")
+    expect(outcome).to_contain_text(
+        "the same translation" if found.ablated.text == RESULT.text else found.ablated.text
+    )
+    expect(large.locator(".hl-muted").first).to_be_visible()
 
 
 def test_a_line_lights_its_path_and_opens_the_cell_of_its_head(page: Page):

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import FAIL, number, open_panel, signed
+from tests.browser.screen import view
 from tests.browser.test_panels_training import (
     SENTENCES,
     STEPS,
@@ -24,6 +25,7 @@ from tests.browser.test_panels_training import (
 )
 
 OF_TRAINING = f"“{SENTENCES[0]}” · training, step"
+
 pytestmark = pytest.mark.browser
 
 TEXT = "Der Hund schläft heute hier."
@@ -160,13 +162,13 @@ def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
 
 
 def test_colours_mean_the_same_on_both_sides(page: Page) -> None:
-    """The marks of the heads, once In short has measured them, and matrices of values without a bound."""
-    open_panel(page, "In short")
+    """The marks of the heads, once they are measured, and matrices of values without a bound."""
+    open_panel(page, "What if").get_by_role("button", name="Try all 96 heads").click()
     for side in (first(page, "Heads"), second(page, "Heads")):
-        expect(side.get_by_text("Colour of a mark")).to_be_visible()
-    page.locator("[data-value=transformed_norm]").click()
+        expect(side.get_by_text("Marks:")).to_be_visible()
+    view(page, "Norm")
     sides = (first(page, "Matrix"), second(page, "Matrix"))
-    ends = [side.locator(".hl-colours .hl-legend-row") for side in sides]
+    ends = [side.locator(".hl-matrix-footer .hl-legend-row") for side in sides]
     expect(ends[0]).not_to_have_text("01")
     expect(ends[1]).to_have_text(ends[0].text_content() or "")
 
@@ -179,7 +181,7 @@ def test_a_choice_on_either_side_is_one_for_both(page: Page) -> None:
     for title, side in zip(titles, "AB", strict=True):
         expect(title).to_have_text(f"{side} · Decoder · layer 4 · head 8")
     page.keyboard.press("a")
-    page.get_by_role("button", name="Norm", exact=True).click()
+    view(page, "Norm")
     for title in titles:
         expect(title).to_contain_text("average of its heads")
     expect(page.locator(".hl-readout").nth(1)).to_contain_text("norm")

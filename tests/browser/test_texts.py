@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.inspector import open_panel
-from tests.browser.screen import FIRST, cell, choose, point, readout
+from tests.browser.screen import FIRST, cell, choose, point, readout, view
 
 pytestmark = pytest.mark.browser
 
@@ -21,10 +21,10 @@ def test_values_and_bars_say_what_they_are(page: Page):
     choose(page, "Cross", 2, 3)
     point(page, 3, 2)
     assert "entropy" in readout(page)
-    page.get_by_role("button", name="Average", exact=True).click()
+    view(page, "Average of the heads")
     point(page, 3, 2)
     assert "entropy" in readout(page)
-    page.get_by_role("button", name="Max").click()
+    view(page, "Largest of the heads")
     point(page, 3, 2)
     assert "entropy" not in readout(page)
     choose(page, "Cross", 2, 3)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show, draw
-from tests.browser.screen import FIRST, cell, choose, drawn, point, readout
+from tests.browser.screen import FIRST, cell, choose, drawn, point, readout, view
 from tests.viz.fakes import random_translation
 
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ def test_the_average_and_the_largest_are_one_key_or_click_away(page: Page):
     page.keyboard.press("a")
     point(page, 1, 2)
     expect(page.locator(".hl-value")).to_have_text(f"{RECORD.cross[1, :, 1, 2].mean().item():.4f}")
-    page.get_by_role("button", name="Max").click()
+    view(page, "Largest of the heads")
     point(page, 1, 2)
     expect(page.locator(".hl-value")).to_have_text(f"{RECORD.cross[1, :, 1, 2].max().item():.4f}")
     page.keyboard.press("a")
@@ -68,8 +68,9 @@ def test_a_token_highlights_its_column_and_its_arcs(page: Page):
     assert "schläft is read most by" in readout(page)
 
 
-def test_a_click_on_a_target_token_opens_the_words_of_its_step(page: Page):
+def test_a_click_on_a_target_token_leads_to_the_words_of_its_step(page: Page):
     page.locator(".hl-chip[data-side=target]").nth(3).click()
+    page.get_by_role("button", name="More about this step").click()
     expect(page.get_by_role("tab", name="Step")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".hl-inspector")).to_contain_text("KLEINE")
 
@@ -81,7 +82,7 @@ def test_click_pins_and_click_or_escape_clears_the_pin(page: Page):
     page.mouse.move(5, 5)
     pinned = readout(page)
     assert "HEUTE ← unter" in pinned
-    assert page.evaluate("location.hash").endswith("layer=1&head=1&panel=head&row=5&column=6")
+    assert page.evaluate("location.hash").endswith("layer=1&head=1&row=5&column=6")
     page.mouse.click(*at)
     page.mouse.move(5, 5)
     assert "Point at a cell" in readout(page)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from model.analysis.measures import ROLES, head_roles, measure_heads
 from tests.browser.conftest import TRANSLATORS, Show
-from tests.browser.screen import FIRST, choose, point
+from tests.browser.screen import FIRST, choose, point, view
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +30,7 @@ def test_shift_click_shows_heads_together_and_a_click_shows_one(page: Page):
     point(page, 2, 5)
     weights = torch.stack([RECORD.cross[0, 1], RECORD.cross[2, 3], RECORD.cross[3, 7]])[:, 2, 5]
     expect(page.locator(".hl-value")).to_have_text(f"{weights.mean().item():.4f}")
-    page.get_by_role("button", name="Max").click()
+    view(page, "Largest of the heads")
     point(page, 2, 5)
     expect(page.locator(".hl-value")).to_have_text(f"{weights.max().item():.4f}")
     thumbnail(page, 4, 8).click(modifiers=["Shift"])
@@ -39,11 +39,11 @@ def test_shift_click_shows_heads_together_and_a_click_shows_one(page: Page):
     expect(page.locator(".hl-thumbnail[aria-selected=true]")).to_have_count(1)
 
 
-def test_a_number_chooses_its_row_or_its_column_of_heads_and_the_corner_all(page: Page):
-    page.get_by_role("button", name="head 5 of all layers").click()
-    expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of 4 heads")
-    expect(page.locator(".hl-facts")).to_have_text("layer.head 1.5, 2.5, 3.5, 4.5")
-    page.get_by_role("button", name="all heads of layer 2").click()
+def test_the_last_picture_chooses_its_layer_and_the_corner_all_heads(page: Page):
+    choose(page, "Cross", 1, 5)
+    thumbnail(page, 3, 5).click(modifiers=["Shift"])
+    expect(page.locator(".hl-facts")).to_have_text("layer.head 1.5, 3.5")
+    page.get_by_role("gridcell", name="layer 2, average of its heads").click()
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · average of its heads")
     page.get_by_role("button", name="average of all heads of all layers").click()
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of all 32 heads")
@@ -78,6 +78,7 @@ def test_heads_are_sorted_by_the_measures_of_the_model(page: Page, kind: str, op
 def test_the_legend_names_roles_and_a_measure_without_meaning_for_the_kind_is_disabled(page: Page):
     roles = head_roles(MEASURES["cross"])
     names = {ROLES[role] for role in roles.flatten().tolist()}
+    page.get_by_text("Signs").click()
     assert set(page.locator(".hl-roles li[title]").all_inner_texts()) == names
     assert thumbnail(page, 2, 3).get_attribute("title") == ROLES[int(roles[1, 2])]
     focus = page.get_by_label("Order of the heads").locator("option[value=focus]")
@@ -103,13 +104,13 @@ def test_importance_colours_heads_and_sorts_them(show: Show):
     choose(page, "Encoder", 1, 1)
     page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="Try all 96 heads").click()
-    expect(page.get_by_text("Colour of a mark")).to_be_visible()
+    expect(page.get_by_text("Marks:")).to_be_visible()
     colour = "one => getComputedStyle(one.querySelector('.hl-mark')).backgroundColor"
     marked = thumbnail(page, 4, 8).evaluate(colour)
     assert marked != thumbnail(page, 1, 1).evaluate(colour)
     choose(page, "Encoder", 1, 2)  # a choice is written into the address
     again = show(RESULT, address=page.evaluate("location.hash")[1:])
-    expect(again.get_by_text("Colour of a mark")).to_be_visible()
+    expect(again.get_by_text("Marks:")).to_be_visible()
     assert thumbnail(again, 4, 8).evaluate(colour) == marked
     page.get_by_label("Order of the heads").select_option("importance")
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 4, head 8")

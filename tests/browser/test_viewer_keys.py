@@ -52,6 +52,7 @@ def test_keys_act_at_once_and_wherever_the_focus_is_except_in_a_text_field(opene
     opened.keyboard.press("ArrowLeft")
     opened.keyboard.press("3")
     expect(title).to_have_text("Cross · layer 2 · head 2")
+    opened.locator(".hl-toolbar .hl-menu > summary").click()
     threshold = opened.get_by_label("Share of each row that is shown")
     threshold.focus()
     opened.keyboard.press("ArrowLeft")
@@ -89,6 +90,9 @@ def test_arrows_move_between_the_tokens(page: Page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".hl-chip[data-side=source]").nth(2)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".hl-struck")).to_have_text("Hund")
+    page.get_by_role("button", name="Follow it").focus()
     page.keyboard.press("Enter")
     assert "Hund is read most by" in readout(page)
     assert page.locator(".hl-centre h2").inner_text() == title

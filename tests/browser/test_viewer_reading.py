@@ -97,14 +97,16 @@ def test_on_a_phone_one_column_holds_all_and_the_readout_never_covers_the_headin
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     panels = [
         page.locator(name).bounding_box()
-        for name in (".hl-strip", ".hl-inspector", ".hl-heads", ".hl-centre")
+        for name in (".hl-strip", ".hl-short", ".hl-centre", ".hl-heads", ".hl-inspector")
     ]
     tops = [box["y"] for box in panels if box]
     assert tops == sorted(tops)
-    assert len(set(tops)) == 4
+    assert len(set(tops)) == len(panels)
+    page.locator(".hl-toolbar .hl-menu > summary").click()
     slider = page.get_by_label("Share of each row that is shown").bounding_box()
     assert slider is not None
     assert slider["width"] >= 64, "too short to move"
+    page.locator(".hl-toolbar .hl-menu > summary").click()
     page.set_viewport_size({"width": 380, "height": 600})
     overlaps = page.evaluate(
         """() => {

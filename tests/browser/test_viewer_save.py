@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show, draw
-from tests.browser.screen import FIRST, cell, choose, readout
+from tests.browser.screen import FIRST, cell, choose, readout, view
 
 pytestmark = pytest.mark.browser
 
@@ -38,8 +38,8 @@ def test_a_link_opens_the_same_view(show: Show):
     page.get_by_role("gridcell", name="layer 3, head 1", exact=True).click(modifiers=["Shift"])
     for key in ("m", "s", "w"):
         page.keyboard.press(key)
-    page.get_by_role("button", name="Max").click()
-    page.get_by_role("button", name="By row").click()
+    view(page, "Largest of the heads")
+    view(page, "Colour by row")
     page.get_by_label("Order of the heads").select_option("entropy")
     page.mouse.click(*cell(page, 3, 2))
     page.mouse.move(5, 5)
@@ -79,7 +79,7 @@ def test_copying_a_link_says_what_it_leaves_out(page: Page):
     copy_link()
     expect(sentence).to_have_count(0)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Compare").click()
+    view(page, "Compare")
     copy_link()
     expect(sentence).to_have_count(0)
     page.keyboard.press("Escape")
@@ -93,6 +93,7 @@ def test_a_pinned_encoder_token_opens_as_a_token(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 2, 5)
     page.locator(".hl-chip[data-side=source]").nth(3).click()
+    page.get_by_role("button", name="Follow it").click()
     page.mouse.move(5, 5)
     said = readout(page)
     assert said.startswith("schläft reads most from")
@@ -160,9 +161,9 @@ def test_a_png_of_a_large_matrix_fits_what_browsers_can_draw(show: Show, tmp_pat
 def test_the_matrix_can_be_read_as_a_table(page: Page):
     choose(page, "Decoder", 2, 3)
     expect(page.locator("table")).to_have_count(0)
-    summary = page.get_by_text("Read this matrix as a table")
-    summary.focus()
-    expect(summary).to_be_visible()
+    page.locator(".hl-toolbar .hl-menu > summary").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Read as a table").focus()
     page.keyboard.press("Enter")
     rows = page.locator(".hl-table tbody tr")
     expect(rows).to_have_count(len(RECORD.read))
@@ -178,7 +179,7 @@ def test_the_matrix_can_be_read_as_a_table(page: Page):
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_role("region", name="Table of values").focus()
     page.keyboard.press("ArrowRight")  # scrolls, and chooses no head
-    page.wait_for_function("document.querySelector('.hl-table-room').scrollLeft > 0")
+    page.wait_for_function("document.querySelector('.hl-table').scrollLeft > 0")
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
 
 

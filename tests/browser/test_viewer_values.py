@@ -15,7 +15,7 @@ from model.results import Token, Translation
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import TEXT as TINY
 from tests.browser.inspector import number, tiny
-from tests.browser.screen import FIRST, choose, drawn, point, readout
+from tests.browser.screen import FIRST, choose, drawn, point, readout, view
 from tests.browser.test_viewer_save import saved
 from viz.instruments import leave_one_out_values
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.browser
 
 # What each button of the values shows, and its unit.
 LABELS = {
-    "Removed word": ("loss", "nat"),
+    "Remove a word": ("loss", "nat"),
     "Weight": ("weight", ""),
     "Norm": ("norm", ""),
     "Norm share": ("share of the norm", ""),
@@ -44,7 +44,10 @@ def page(show: Show) -> Page:
 
 
 def mode(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
+    if name in ("Weight", "Remove a word"):
+        page.get_by_role("button", name=name, exact=True).click()
+    else:
+        view(page, name)
 
 
 def value(page: Page) -> str:
@@ -68,7 +71,7 @@ def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
     result = tiny().translate(TINY)
     found = leave_one_out_values(tiny(), TINY, result.ids)
     page = show(result, "tiny", address="kind=encoder&layer=1&head=1")
-    mode(page, "Removed word")
+    mode(page, "Remove a word")
     expect(page.locator(".hl-centre h2")).to_have_text("What each word loses without each source word")
     point(page, 2, 1)
     expect(page.locator(".hl-readout")).to_contain_text("of its log p")
@@ -96,15 +99,16 @@ def test_every_value_names_itself_wherever_its_numbers_are(show: Show, tmp_path:
             tiny().translate(TINY).attention.source[1],
         )
     )
-    page.get_by_text("Read this matrix as a table").click()
+    view(page, "Read as a table")
     for button in page.locator(".hl-toolbar [data-value]").all():
-        button.click()
+        name = button.text_content() or ""
+        mode(page, name)
         expect(button).to_have_attribute("aria-pressed", "true")
         assert button.get_attribute("title")
         if button.get_attribute("data-value") == "difference":
             expect(page.locator(".hl-facts")).to_have_text("choose a second head to compare")
             page.keyboard.press("ArrowRight")
-        name, unit = LABELS[button.inner_text()]
+        name, unit = LABELS[name]
         page.mouse.move(5, 5)
         legend = page.locator(".hl-matrix-footer .hl-legend-row")
         expect(legend).to_have_text(re.compile(rf"^{name} .*{unit}$"))
@@ -184,7 +188,7 @@ def test_another_translation_is_compared_at_the_tokens_in_common(page: Page):
 
 
 def test_hidden_specials_scale_up_the_rest_and_their_share_is_written(page: Page):
-    page.get_by_role("button", name="Hide specials").click()
+    view(page, "Hide <s> and </s>")
     rows, mass = RECORD.cross[1, 2, :-1], RECORD.cross[1, 2, :-1, -1]
     expect(page.locator(".hl-column-label")).to_have_count(len(RECORD.source) - 1)
     expect(page.locator(".hl-mass").nth(4)).to_have_text(f"{mass[4].item():.2f}")
@@ -230,12 +234,15 @@ def test_merged_words_sum_keys_and_average_queries(show: Show):
 @pytest.mark.slow
 def test_the_threshold_pales_small_cells_and_keeps_their_values(page: Page):
     full = drawn(page)
+    page.locator(".hl-toolbar .hl-menu > summary").click()
     page.get_by_label("Share of each row that is shown").fill("60")
+    page.keyboard.press("Escape")
     assert drawn(page) != full
     row = RECORD.cross[1, 2, 4]
     column = int(row.argmin())
     point(page, 4, column)
     assert value(page) == f"{row[column].item():.4f}"
+    page.locator(".hl-toolbar .hl-menu > summary").click()
     page.get_by_label("Share of each row that is shown").fill("100")
     page.mouse.move(5, 5)
     assert drawn(page) == full
@@ -259,7 +266,7 @@ def test_colour_by_row_gives_each_row_its_own_darkest(page: Page):
     row = int(RECORD.cross[1, 2].amax(-1).argmin())
     assert RECORD.cross[1, 2, row].max() < 0.95
     assert not darkest(page, row)
-    page.get_by_role("button", name="By row").click()
+    view(page, "Colour by row")
     assert darkest(page, row)
 
 

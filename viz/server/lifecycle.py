@@ -40,8 +40,9 @@ WAKE_SECONDS = 0.5  # between two looks for a signal
 EXIT_SECONDS = 8  # after which the process ends in any case: service managers kill it after 10
 
 # A thread asks for Python's lock at each of the hundreds of operations of a translation, and waits this long
-# while another computes; with the 5 ms of Python a short request would take seconds beside a long one.
-SWITCH_SECONDS = 5e-4
+# while another computes, or while the event loop answers a flood; with the 5 ms of Python a short request
+# would take seconds.
+SWITCH_SECONDS = 1e-4
 
 logger = logging.getLogger("headlight")
 

@@ -168,8 +168,8 @@ class Scheduler:
         if wait is None:
             return None
         for queue in (self.quick_queue, self.slow_queue):
-            if turn := queue.waiting.get(wait.key):
-                return queue.order().index(turn) + 1
+            if position := queue.position(wait.key):
+                return position
         return self.progress.get(wait.key)
 
     def _wait_of(self, ticket: object) -> Wait | None:

@@ -7,10 +7,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from heapq import merge
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -43,69 +46,65 @@ asking: ContextVar[Client] = ContextVar("asking")  # set for each HTTP request
 
 
 @dataclass(eq=False)
+class Work:
+    """Work that waits for a worker. Each client who asks for it has a turn, and the earliest one counts."""
+
+    key: str
+    seconds: float  # that it takes, estimated
+    turns: list[Turn] = field(default_factory=list)
+    granted: asyncio.Future[Turn] = field(default_factory=asyncio.Future)
+
+    def refuse(self, sentence: str) -> None:
+        """Tell those who wait that it is not done."""
+        if not self.granted.done():
+            self.granted.set_exception(RefusedError(sentence))
+
+
+@dataclass(eq=False)
 class Turn:
-    """A request that waits for a worker."""
+    """The turn of one client who waits for work."""
 
+    work: Work
     client: Client
-    seconds: float  # that the work takes, estimated
-    arrived: tuple[float, float]  # the clocks of the addresses and of the sessions
-    granted: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    arrived: float  # the clock of the addresses
+    end: float = 0.0  # in the lane of its address
 
 
-class FairShares:
-    """Equal shares for all owners: weighted fair queueing (Demers, Keshav and Shenker 1989).
-
-    Work is done in the order in which it would be finished if all owners were served at once, each with the
-    same share of a worker. So cheap work comes before costly work that arrived a little earlier, everything
-    gets its turn, and an owner's second request waits for the first requests of the others.
-    """
+class Lane:
+    """The turns of one address in their order, which is fair to its sessions."""
 
     def __init__(self) -> None:
-        self.clock = 0.0  # seconds that each owner could have been served
-        self.served: dict[Hashable, float] = {}  # the clock at the end of all work so far
+        self.turns: list[Turn] = []
+        self.clock = 0.0  # the end of the turn that was granted last: no later turn ends before
 
-    def order(
-        self, turns: Iterable[Turn], owner: Callable[[Turn], Hashable], arrived: Callable[[Turn], float]
-    ) -> list[Turn]:
-        """Return the turns by their finishing time; the turns of one owner stay in the given order."""
-        last: dict[Hashable, float] = {}
-        finished: dict[Turn, float] = {}
-        for turn in turns:
-            before = last.get(owner(turn), self.served.get(owner(turn), 0.0))
-            last[owner(turn)] = finished[turn] = max(arrived(turn), before) + turn.seconds
-        return sorted(finished, key=finished.__getitem__)
-
-    def serve(self, owner: Hashable, arrived: float, seconds: float, owners: int) -> None:
-        """Charge seconds of work to one of `owners`."""
-        self.served[owner] = max(arrived, self.served.get(owner, 0.0)) + seconds
-        self.clock += seconds / owners
-        if len(self.served) > 2 * owners + 100:
-            self.served = {one: until for one, until in self.served.items() if until > self.clock}
+    def add(self, turn: Turn) -> None:
+        """Let a turn wait: it ends after those of its session, and before longer ones of the others."""
+        last = max((other.end for other in self.turns if other.client == turn.client), default=0.0)
+        turn.end = max(self.clock, last) + turn.work.seconds
+        insort(self.turns, turn, key=attrgetter("end"))
 
 
 class WorkQueue:
-    """Worker threads, each with its number of torch threads, and the requests that wait for them.
+    """Worker threads, each with its number of torch threads, and the work that waits for them.
 
-    The workers are shared fairly among addresses, and the share of an address among its sessions.
+    Weighted fair queueing (Demers, Keshav and Shenker 1989), first of addresses and then of the sessions of
+    each: work is done in the order in which it would end if all were served at once, each with the same share
+    of a worker. So cheap work comes before costly work that arrived a little earlier, everything gets its
+    turn, and a second request waits for the first requests of the others.
+
+    Each address has a lane, and only the first turns of lanes are compared: who asks much pays for it alone.
     """
 
     def __init__(self, at_once: int, torch_threads: int, niceness: int = 0) -> None:
         self.at_once = at_once
         settings = torch_threads, niceness
         self.workers = ThreadPoolExecutor(at_once, initializer=_prepare_worker, initargs=settings)
-        self.waiting: dict[str, Turn] = {}  # by key, in the order of arrival
+        self.waiting: dict[str, Work] = {}  # by key
         self.running: dict[str, float] = {}  # the time at which each began or last reported its progress
         self.stopping = False
-        self._addresses, self._sessions = FairShares(), FairShares()
-
-    def order(self) -> list[Turn]:
-        """Return the waiting turns, the next one first."""
-        by_session = self._sessions.order(
-            self.waiting.values(), lambda turn: turn.client, lambda turn: turn.arrived[1]
-        )
-        return self._addresses.order(
-            by_session, lambda turn: turn.client.address, lambda turn: turn.arrived[0]
-        )
+        self._lanes: dict[str, Lane] = {}  # by address, of those that wait
+        self._served: dict[str, float] = {}  # by address: the clock at the end of all its work so far
+        self._clock = 0.0  # seconds that each address could have been served
 
     async def run(self, key: str, clients: Sequence[Client], seconds: float, work: Callable[[], R]) -> R:
         """Run the work in a thread in its turn, which is the earliest turn of its clients.
@@ -114,36 +113,45 @@ class WorkQueue:
         """
         if self.stopping:
             raise RefusedError(STOPPING)
-        turn = self.waiting[key] = self._turn(clients[0], seconds)
-        for other in clients[1:]:
-            self.join(key, other)
+        waiting = self.waiting[key] = Work(key, seconds)
+        for client in clients:
+            self.join(key, client)
         self._refuse_excess()
         self._start_next()
-        await turn.granted
+        turn = await waiting.granted
         began = time.monotonic()
         try:
             return await asyncio.get_running_loop().run_in_executor(self.workers, work)
         finally:
             del self.running[key]
-            longer = time.monotonic() - began - turn.seconds
+            longer = time.monotonic() - began - seconds
             self._charge(turn, max(0.0, longer))  # so that a low estimate gains nothing
             self._start_next()
 
     def join(self, key: str, client: Client) -> None:
-        """Let waiting work take the turn of another client who asks for it too, if that comes earlier."""
-        first = self.waiting.get(key)
-        if first is None or first.client == client:
+        """Let waiting work be done in the turn of another client who asks too, if that comes earlier."""
+        work = self.waiting.get(key)
+        if work is None or any(turn.client == client for turn in work.turns):
             return
-        other = self.waiting["joining"] = self._turn(client, first.seconds)
-        order = self.order()
-        del self.waiting["joining"]
-        if order.index(other) < order.index(first):
-            first.client, first.arrived = client, other.arrived
-            self.waiting[key] = self.waiting.pop(key)  # after the other requests of that client
+        work.turns.append(Turn(work, client, self._clock))
+        self._lanes.setdefault(client.address, Lane()).add(work.turns[-1])
 
     def forget(self, key: str) -> bool:
         """Drop work that waits; return whether it did."""
-        return self.waiting.pop(key, None) is not None
+        if key not in self.waiting:
+            return False
+        for turn in self.waiting.pop(key).turns:
+            lane = self._lanes[turn.client.address]
+            lane.turns.remove(turn)
+            if not lane.turns:
+                del self._lanes[turn.client.address]
+        return True
+
+    def position(self, key: str) -> int | None:
+        """The position of waiting work, from 1."""
+        if key not in self.waiting:
+            return None
+        return 1 + list(dict.fromkeys(turn.work.key for turn in self._turns())).index(key)
 
     def is_stuck(self) -> bool:
         """Whether a worker has not finished for so long that it never may."""
@@ -152,44 +160,53 @@ class WorkQueue:
     def stop(self) -> None:
         """Refuse all work that has not begun."""
         self.stopping = True
-        for turn in self.waiting.values():
-            _refuse(turn, STOPPING)
+        for work in self.waiting.values():
+            work.refuse(STOPPING)
         self.waiting.clear()
+        self._lanes.clear()
+
+    def _turns(self) -> Iterator[Turn]:
+        """The turns, the next one first."""
+        ends = merge(*map(self._ends, self._lanes), key=itemgetter(0))
+        return (turn for _, turn in ends)
+
+    def _ends(self, address: str) -> Iterator[tuple[float, Turn]]:
+        """The turns of an address, and when each would end."""
+        end = self._served.get(address, 0.0)
+        for turn in self._lanes[address].turns:
+            end = max(turn.arrived, end) + turn.work.seconds
+            yield end, turn
 
     def _refuse_excess(self) -> None:
         """Refuse those who would wait longest, until all others fit. The next one may take any time."""
-        excess = sum(turn.seconds for turn in self.waiting.values()) - MAX_WAITING * self.at_once
-        keys = {turn: key for key, turn in self.waiting.items()} if excess > 0 else {}
-        for turn in reversed(self.order()[1:] if excess > 0 else []):
+        excess = sum(work.seconds for work in self.waiting.values()) - MAX_WAITING * self.at_once
+        if excess <= 0:
+            return
+        _, *others = dict.fromkeys(turn.work for turn in self._turns())
+        for work in reversed(others):
             if excess <= 0:
                 return
-            excess -= turn.seconds
-            del self.waiting[keys[turn]]
-            _refuse(turn, BUSY)
+            excess -= work.seconds
+            self.forget(work.key)
+            work.refuse(BUSY)
 
     def _start_next(self) -> None:
         while self.waiting and len(self.running) < self.at_once:
-            turn = self.order()[0]
-            key = next(key for key, other in self.waiting.items() if other is turn)
-            self._charge(turn, turn.seconds)
-            del self.waiting[key]
-            self.running[key] = time.monotonic()
-            turn.granted.set_result(None)
-
-    def _turn(self, client: Client, seconds: float) -> Turn:
-        return Turn(client, seconds, (self._addresses.clock, self._sessions.clock))
+            turn = next(self._turns())
+            self._lanes[turn.client.address].clock = turn.end
+            self._charge(turn, turn.work.seconds)
+            self.forget(turn.work.key)
+            self.running[turn.work.key] = time.monotonic()
+            turn.work.granted.set_result(turn)
 
     def _charge(self, turn: Turn, seconds: float) -> None:
-        clients = {turn.client, *(other.client for other in self.waiting.values())}
-        here = sum(client.address == turn.client.address for client in clients)
-        addresses = len({client.address for client in clients})
-        self._addresses.serve(turn.client.address, turn.arrived[0], seconds, addresses)
-        self._sessions.serve(turn.client, turn.arrived[1], seconds, here)
-
-
-def _refuse(turn: Turn, sentence: str) -> None:
-    if not turn.granted.done():
-        turn.granted.set_exception(RefusedError(sentence))
+        """Charge seconds of work to the address of a turn, and let the clock go on."""
+        address = turn.client.address
+        addresses = len(self._lanes.keys() | {address})
+        self._served[address] = max(turn.arrived, self._served.get(address, 0.0)) + seconds
+        self._clock += seconds / addresses
+        if len(self._served) > 2 * addresses + 100:
+            self._served = {one: until for one, until in self._served.items() if until > self._clock}
 
 
 def _prepare_worker(torch_threads: int, niceness: int) -> None:

@@ -39,13 +39,10 @@ START = """
 const content = (id) => document.getElementById(id)?.textContent ?? null;
 const site = JSON.parse(content('site'));
 // Each release of a part has its own address.
-const addressed = ([name, integrity]) => {
-  const path = name.split('/').map(encodeURIComponent).join('/');
-  return [`${path}?${encodeURIComponent(integrity)}`, integrity];
-};
 const part = (name) => {
-  const [address, integrity] = addressed([name, site.parts[name]]);
-  return fetch(address, { integrity });
+  const integrity = site.parts[name];
+  const path = name.split('/').map(encodeURIComponent).join('/');
+  return fetch(`${path}?${encodeURIComponent(integrity)}`, { integrity });
 };
 const inflated = async (name) => {
   const inflating = (await part(name)).body.pipeThrough(new DecompressionStream('deflate'));
@@ -54,11 +51,7 @@ const inflated = async (name) => {
 const showViewer = (code) => document.head.append(
   Object.assign(document.createElement('script'), { textContent: code }));
 const keepForLater = async () => {
-  if (!site.parts || !navigator.serviceWorker) return;
-  await navigator.serviceWorker.register('offline.js');
-  const isOwn = ([name]) => !name.startsWith('models/'); // the engine keeps those
-  const own = Object.entries(site.parts).filter(isOwn);
-  (await navigator.serviceWorker.ready).active.postMessage(own.map(addressed));
+  if (site.parts) await navigator.serviceWorker?.register('offline.js');
 };
 const start = () => Headlight.startSite(site, {
   engine: async () => content('engine') ?? (await part('engine.js')).text(),

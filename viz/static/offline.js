@@ -1,11 +1,15 @@
 // The service worker of the page without a server: keeps the page's own files, so that a later visit needs no
 // connection. They are fetched anew whenever there is one. The engine keeps the models itself.
 
-const CACHE = 'headlight-page';
+// The document and the parts that it fetches, [address, checksum] each: viz/static/site.py writes them here, so that
+// each release has another worker.
+const FILES = [];
 const PAGE = new URL('./', location).pathname;
+const OWN = `headlight-page ${PAGE} `; // an origin may have several pages
+const CACHE = `${OWN}${FILES[0][1]}`;
 
-self.addEventListener('install', () => self.skipWaiting());
-self.addEventListener('message', (event) => event.waitUntil(keep(event.data)));
+self.addEventListener('install', (event) => event.waitUntil(keep()));
+self.addEventListener('activate', (event) => event.waitUntil(dropOlder()));
 self.addEventListener('fetch', (event) => {
   const { method, url } = event.request;
   const { origin, pathname } = new URL(url);
@@ -13,16 +17,23 @@ self.addEventListener('fetch', (event) => {
   event.respondWith(fetchOrKept(event.request));
 });
 
-// Keeps the document and its parts, [address, checksum] each, in place of the parts of an older release; that one stays
-// whole if these do not arrive or have no room.
-async function keep(parts) {
+// An older release and its worker stay if these files do not arrive as they were written, or have no room.
+async function keep() {
   const cache = await caches.open(CACHE);
-  for (const [address, integrity] of parts)
-    if (!(await cache.match(address))) await cache.add(new Request(address, { integrity }));
-  await cache.add(PAGE);
-  for (const [address] of parts)
-    for (const version of await cache.keys(address, { ignoreSearch: true }))
-      if (version.url !== new URL(address, location).href) await cache.delete(version);
+  const requests = FILES.map(([address, integrity]) => new Request(address, { integrity, cache: 'no-cache' }));
+  try {
+    await cache.addAll(requests);
+  } catch (error) {
+    await caches.delete(CACHE);
+    throw error;
+  }
+  await self.skipWaiting();
+}
+
+async function dropOlder() {
+  const names = await caches.keys();
+  const older = names.filter((name) => name.startsWith(OWN) && name !== CACHE);
+  await Promise.all(older.map((name) => caches.delete(name)));
 }
 
 async function fetchOrKept(request) {

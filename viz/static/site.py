@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from model import Translator
 from model.decoding.options import PAGE_BEAM
@@ -38,6 +38,7 @@ from viz.viewer import ENGLISH, catalogues, playground
 
 HERE = Path(__file__).parent
 INDEX, SINGLE = "index.html", "headlight.html"  # the document of a page of many files, and of one
+WORKER = "offline.js"
 ICONS = {  # name: (pixels, whether the system cuts it to a shape)
     "icon-192.png": (192, False),
     "icon-512.png": (512, False),
@@ -85,10 +86,13 @@ def write_site(
         _replace(folder, {SINGLE: page.encode()})
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
-    parts = _parts() | {f"models/{name}/stored.json": to_json(each).encode() for name, each in stored.items()}
+    own = _parts()
+    parts = own | {f"models/{name}/stored.json": to_json(each).encode() for name, each in stored.items()}
     files = {**parts, **_for_the_host(), **_files_of_models(translators)}
-    site |= {"parts": {name: checksum(content) for name, content in parts.items()}, "files": [INDEX, *files]}
-    _replace(folder, {**files, INDEX: document(site, first, single=False).encode()})
+    site |= {"parts": {name: checksum(content) for name, content in parts.items()}}
+    site |= {"files": [INDEX, WORKER, *files]}
+    index = document(site, first, single=False).encode()
+    _replace(folder, {**files, INDEX: index, WORKER: _worker(index, own)})
 
 
 def check_apart(folder: Path, models: Path) -> None:
@@ -155,14 +159,22 @@ def _parts() -> dict[str, bytes]:
 
 
 def _for_the_host() -> dict[str, bytes]:
-    """The service worker, the card of a Space, and what a browser needs to install the page as an app."""
+    """The card of a Space, and what a browser needs to install the page as an app."""
     icons = {name: (HERE / "icons" / name).read_bytes() for name in ICONS}
     return {
-        "offline.js": (HERE / "offline.js").read_bytes(),
         "README.md": CARD.encode(),
         MANIFEST: to_json(_manifest()).encode(),
         **icons,
     }
+
+
+def _worker(index: bytes, parts: Mapping[str, bytes]) -> bytes:
+    """The service worker, which keeps the document and its parts, but not what the engine keeps."""
+    sums = {name: checksum(content) for name, content in parts.items()}
+    addresses = {f"{name}?{quote(each, safe='')}": each for name, each in sums.items()}
+    kept = [("./", checksum(index)), *addresses.items()]
+    code = (HERE / WORKER).read_text("utf-8")
+    return code.replace("const FILES = [];", f"const FILES = {json.dumps(kept)};").encode()
 
 
 def _manifest() -> dict[str, Any]:

@@ -23,6 +23,7 @@ ENGLISH = "en"  # the language of the code, without a catalogue
 VIEWER = (
     "viewer.js",
     "page.js",
+    "top_bar.js",
     "gradio.js",
     "playground/entry.js",
     "locales/language.js",

@@ -53,7 +53,8 @@ export function createAddress(server, translateAddress) {
     const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
     if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
-    if (!opening && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
+    const isNew = () => state.page.typed < 2 && isNewTask(state, before); // what is typed is one entry
+    if (!opening && changed) write(state, isNew() || isOtherBeside(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
     const { hash } = new URL(newURL);

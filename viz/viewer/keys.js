@@ -31,7 +31,7 @@ const keyHints = () => [
   [['N'], say('value')],
   [['S'], say('specials')],
   [['W'], say('words')],
-  [['F'], say('fit')],
+  [['F'], say('whole matrix')],
   [['E'], say('export')],
   [[say('Shift'), say('+ arrows')], say('cell')],
 ];
@@ -46,7 +46,7 @@ const readingOf = () => [
   say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
   ...VALUES.map(({ button, meaning }) => say('“{value}”: {meaning}.', { value: button(), meaning: meaning() })),
   say(
-    'Where did a word come from? Trust “Removed word” most, then “Weight” (of the average, or of a head that aligns), then “Norm”: this is their order in the study of the heads.',
+    'Where did a word come from? Trust “Remove a word” most, then “Weight” (of the average, or of a head that aligns), then “Norm”: this is their order in the study of the heads.',
   ),
   say(
     'With “Weight”, a line of the picture joins a word of the translation with a word that this head reads just before or just after writing it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
@@ -57,7 +57,7 @@ const readingOf = () => [
       'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the tab “What if” shows what changes.',
     ),
     say(
-      'Tap the number of a layer or of a head to show all its heads as one. In the tab “What if” you mute heads: they are struck out, and the tab shows what changes.',
+      'Tap the large picture at the end of a layer to show all its heads as one. In the tab “What if” you mute heads: they are struck out, and the tab shows what changes.',
     ),
   ),
   forPointer(
@@ -129,16 +129,18 @@ function mute(state, server) {
   return reason ? { error: reason } : toggleMute(state);
 }
 
-// Esc clears one thing at a time: the drawing of word links, the pin, then the selection.
-function clear({ drawing, pin, selection }) {
+// Esc clears one thing at a time: the drawing of word links, the removed word, the pin, then the selection.
+function clear({ drawing, removedAt, pin, selection }) {
   if (drawing) return { drawing: null };
+  if (removedAt !== null) return { removedAt: null };
   if (pin) return { pin: null };
   return selection.length > 0 ? { selection: [] } : null;
 }
 
-export function createFooter(openHelp, ...entries) {
+// In an exported file and in a notebook, which have no bar.
+export function createFooter(openHelp) {
   const button = createButton('hl-tab', openHelp, {}, say('How to read this'), ' ', element('kbd', {}, '?'));
-  return element('footer', { class: 'hl-keys hl-soft' }, ...entries, button);
+  return element('footer', { class: 'hl-keys hl-soft' }, button);
 }
 
 function hintOf([keys, meaning]) {

@@ -8,7 +8,10 @@ import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './sta
 import { recordOfB } from './state/comparison.js';
 import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
+import { restoreTheme } from './top_bar.js';
+import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
 import { sourceView, trainingStep } from './state/queries.js';
@@ -19,8 +22,7 @@ import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
 import { reopenIn, takeTyped, tellTitle, translatePage } from './locales/language.js';
 
-const THEME = 'headlight.theme'; // in the browser's storage, as the next one
-const LANGUAGE = 'headlight.language';
+const LANGUAGE = 'headlight.language'; // in the browser's storage
 const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-expanded])'; // buttons as Gradio makes them
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
@@ -58,6 +60,7 @@ export function provide(mounted) {
   restoreTheme();
   document.addEventListener('keydown', translateOnEnter);
   translatePage(document.body);
+  followTyping(store, mounted.ask.isHere);
   store.subscribe(showWaiting);
   store.subscribe(closeExport);
   window.Headlight.viewer = mounted;
@@ -82,14 +85,21 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; { hint } where a
 // page opens without a sentence; or {} if another translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  const { linked, refused: notice } = ofPage();
+  const { linked, refused: notice, isTyped, typed } = ofPage();
   const view = viewOf(text);
-  change({ linked: null, refused: '', view });
+  change({ linked: null, refused: '', view, isTyped: false, typed: isTyped ? typed + 1 : 0 });
   for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', false);
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
   if (linked !== null && !sentence?.trim()) return { hint: say('Type a sentence') };
   const { prefix } = ofPage();
+  if (!isWithin(beam, 1, LIMITS.beam) || !Number.isInteger(beam) || !isWithin(penalty, 0, LIMITS.penalty))
+    return {
+      error: say(
+        'The beam size is a whole number from 1 to {beam}, the length penalty one from 0 to {penalty}.',
+        LIMITS,
+      ),
+    };
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (prefix) question.source_prefix = prefix;
   drawPrefix();
@@ -100,6 +110,10 @@ export async function showTranslation(text, model, beam, penalty) {
   else if (error !== undefined) await fillPanels(question);
   else return {};
   return error === undefined ? { notice } : { error };
+}
+
+function isWithin(value, least, most) {
+  return typeof value === 'number' && value >= least && value <= most;
 }
 
 // The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays
@@ -146,7 +160,7 @@ export function readAddress(given) {
   const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
-  const model = isLoaded ? task.model : site.first;
+  const model = isLoaded ? task.model : (site.readers[spokenLanguage()] ?? site.first);
   const opened = location.hash;
   const typed = takeTyped(task.text);
   const prefix = prefixOfAddress(location.hash);
@@ -344,21 +358,6 @@ export function otherModels({ model: own, source_prefix: prefix = null }) {
   return sorted.map(([name, title]) => ({ name, title: tellTitle(title), to: fitting(name) }));
 }
 
-export function openAbout() {
-  window.Headlight.viewer?.openAbout();
-}
-
-// Light or dark, until the person chooses the other one again; a browser may refuse to store the choice.
-export function toggleTheme() {
-  const dark = document.body.classList.toggle('dark');
-  useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
-}
-
-export function restoreTheme() {
-  const theme = useStorage((storage) => storage.getItem(THEME));
-  if (theme) document.body.classList.toggle('dark', theme === 'dark');
-}
-
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   const { entries, state } = window.Headlight.viewer;
@@ -390,8 +389,4 @@ export function openExport() {
   const menu = document.getElementById('hl-export-menu');
   if (!menu.classList.contains('hl-open')) document.getElementById('hl-export').click();
   requestAnimationFrame(() => menu.querySelector('button').focus());
-}
-
-export function toggleOptions() {
-  toggleDisclosure('hl-options-button', 'hl-options');
 }

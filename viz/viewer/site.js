@@ -9,16 +9,13 @@ import {
   cancel,
   chooseModel,
   createPage,
-  openAbout,
   provide,
   readAddress,
-  restoreTheme,
   showTranslation,
   toggleExport,
-  toggleOptions,
-  toggleTheme,
   speakAsWanted,
 } from './page.js';
+import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOptions, toggleTheme } from './top_bar.js';
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
@@ -26,7 +23,8 @@ import { rewriteAddress } from './domain/address_bar.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
-const ACTIONS = { cancel, openAbout, toggleExport, toggleOptions, toggleTheme }; // by the names of viz/widgets.py
+// By the names of viz/widgets.py.
+const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggleExport, toggleOptions, toggleTheme };
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
 // stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`
@@ -84,7 +82,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     return answer ?? askWorker(request, ...rest);
   };
   const kept = site.parts ? () => ask({ do: 'kept' }) : null; // one file has its models inside
-  return Object.assign(ask, { refuses: SERVER_ONLY, kept });
+  return Object.assign(ask, { refuses: SERVER_ONLY, kept, isLocal: true });
 }
 
 async function startEngine({ settings, models, parts }, engine, onLoading, onFailure) {
@@ -171,7 +169,7 @@ function showExamples(widgets, examples) {
 async function translate(widgets) {
   const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
-  const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
+  const inputs = [sentence.value, model.value, beam.valueAsNumber, penalty.valueAsNumber];
   const { notice, error, hint } = await showTranslation(...inputs);
   if (hint !== undefined) return message.replaceChildren(element('span', { class: 'hl-soft' }, hint));
   if (error !== undefined) return showProblem(widgets, error);

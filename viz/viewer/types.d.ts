@@ -116,7 +116,7 @@ interface ViewFields {
   values: { [request: string]: any };
   removed: { places: number[]; text: string } | null;
   summary: any;
-  importance: { changes: ByKind<number[][]>; baseline: number; instead: Instead } | null;
+  importance: { changes: ByKind<number[][]>; baseline: number; instead: Instead; isAsked?: boolean } | null;
   cell: any;
   beams: any;
   scored: TranslationRecord | null;
@@ -148,6 +148,7 @@ interface Choices {
   reduce: string;
   selection: readonly Head[];
   mode: string;
+  removedAt: number | null;
   pin: Spot | null;
   mutes: readonly Head[];
   instead: Instead;

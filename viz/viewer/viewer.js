@@ -18,6 +18,7 @@ import { createHeading, createToolbar } from './matrix/toolbar.js';
 import { createExportMenu, createExports, openMenu } from './matrix/save_menu.js';
 import { createTable } from './matrix/table.js';
 import { createInspector } from './inspector/inspector.js';
+import { createSummary } from './summary/summary.js';
 import { createBeside } from './beside/beside.js';
 import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
@@ -30,7 +31,8 @@ import { say, sayCount } from './locales/language.js';
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
 // `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
 // the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
-// { show, state, server, ask, entries, openAbout }: the entries belong to the menu Export.
+// { show, state, server, ask, entries, openAbout, openHelp, openLearn, openPlayground }: the entries belong to the menu Export,
+// and the functions to the buttons of the page.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
   store.change({ about: models });
@@ -42,11 +44,13 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const [strips, columns] = ['hl-strips', 'hl-columns'].map((name) => element('div', { class: name }));
+  const openHelp = () => openDialog(help);
   const beside = createBeside(server, { root, strips, columns }, page?.otherModels ?? (() => []));
   const entries = createExports([store, beside]);
   const menu = page ? null : createExportMenu(entries);
-  const heading = createHeading(store, menu);
-  const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
+  const table = createTable(store);
+  const heading = createHeading(store, createToolbar(server, table), menu);
+  const matrix = createMatrix(store, heading, table);
   strips.append(createStrip(server));
   columns.append(createOverview(store), matrix, createInspector(server));
   root.classList.add('hl-empty');
@@ -54,8 +58,9 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   root.replaceChildren(
     problem,
     strips,
+    createSummary(server),
     columns,
-    createFooter(() => openDialog(help), learn?.button, page?.playground ? createEntry(store, root, page) : null),
+    ...(page ? [] : [createFooter(openHelp)]),
     help,
     about.dialog,
     live,
@@ -65,7 +70,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   followPrinting(store);
   store.change({ theme: currentTheme() });
   listenToKeys(server, {
-    openHelp: () => openDialog(help),
+    openHelp,
     openExport: () => (page ? page.openExport() : openMenu(menu)),
   });
   store.subscribe((state, before) => {
@@ -74,7 +79,9 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   });
   const bar = address ? createAddress(server, page?.translateAddress) : null;
   const show = createLoader(root, store, problem, { bar, isAlone: page === null });
-  return { show, state: store.get, server, ask, entries, openAbout: about.open };
+  const openPlayground = page?.playground ? createEntry(store, root, page) : null;
+  const opening = { openAbout: about.open, openHelp, openLearn: learn?.open, openPlayground };
+  return { show, state: store.get, server, ask, entries, ...opening };
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.

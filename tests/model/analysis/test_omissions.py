@@ -20,10 +20,14 @@ READ = (token("<s>", None), *PREDICTED[:-1])
 LOOKED_UP = torch.tensor([[0.9, 0, 0, 0, 0.1], [0, 0.004, 0, 0.9, 0.096], [0, 0.5, 0.5, 0, 0]])
 
 
-def record(taught: tuple[int, int] | None, *heads: torch.Tensor) -> AttentionRecord:
+def record(
+    taught: tuple[int, int] | None, *heads: torch.Tensor, source: tuple[Token, ...] = SOURCE
+) -> AttentionRecord:
     """A record of one layer with these heads of cross-attention."""
     cross = torch.stack(heads)[None]
-    return AttentionRecord(torch.zeros(0), torch.zeros(0), cross, SOURCE, READ, PREDICTED, taught)
+    n_heads, n_source = len(heads), len(source)
+    encoder, decoder = torch.zeros(1, n_heads, n_source, n_source), torch.zeros(1, n_heads, 3, 3)
+    return AttentionRecord(encoder, decoder, cross, source, READ, PREDICTED, taught)
 
 
 def test_a_word_that_no_word_of_the_translation_looks_up_is_missing():
@@ -55,17 +59,10 @@ def test_without_a_taught_head_the_two_most_focused_heads_decide_together():
 
 
 def test_a_number_and_a_sentence_of_one_word_are_not_judged():
-    one = record((0, 0), LOOKED_UP)
     digits = (token("1", 0), token("234567", 1), token("89", 1), *SOURCE[3:])
-    assert (
-        missing_words(AttentionRecord(one.encoder, one.decoder, one.cross, digits, READ, PREDICTED, (0, 0)))
-        == ()
-    )
+    assert missing_words(record((0, 0), LOOKED_UP, source=digits)) == ()
     alone = (token("Haus", 0), token("tür", 0), SOURCE[4])
-    cross = torch.full((1, 1, 3, 3), 0.001)
-    assert (
-        missing_words(AttentionRecord(one.encoder, one.decoder, cross, alone, READ, PREDICTED, (0, 0))) == ()
-    )
+    assert missing_words(record((0, 0), torch.full((3, 3), 0.001), source=alone)) == ()
 
 
 @pytest.mark.parametrize(
@@ -83,3 +80,11 @@ def test_the_shipped_models_name_what_a_translation_leaves_out(
     found = Translator.load(f"assets/models/{name}").score(sentence, translation).attention
     named = ["".join(one.text for one in found.source if one.word == word) for word in missing_words(found)]
     assert [name.strip() for name in named[:1]] == missing
+
+
+@pytest.mark.parametrize(
+    ("translation", "fits"), [("The dog is sleeping.", True), ("Shares fell again.", False)]
+)
+def test_a_given_translation_of_another_sentence_is_said(translation: str, fits: bool):
+    found = Translator.load("assets/models/de-en").score("Der Hund schläft.", translation)
+    assert (found.notices == ()) == fits

@@ -1,6 +1,5 @@
 // Side by side: the panels of the second view (tokens, heads, matrix), and the bar above both views.
 
-import { element } from '../drawing/dom.js';
 import { startEffectsOfB } from '../transport/effects.js';
 import { isSubtracted, isUpToDate, recordOfB } from '../state/comparison.js';
 import { createClient } from '../transport/requests.js';
@@ -34,10 +33,9 @@ export function createBeside(server, places, otherModels) {
 
 function createSide(server) {
   const { store } = server;
-  const toolbar = element('div', { class: 'hl-toolbar' }); // the one of A is for both; this keeps the matrices level
   return {
     strip: createStrip(server),
-    matrix: createMatrix(store, createHeading(store, null), toolbar, createTable(store)),
+    matrix: createMatrix(store, createHeading(store, null, null), createTable(store)),
     overview: createOverview(store),
   };
 }

@@ -62,7 +62,7 @@ function nameOf(character) {
 // A token in its own text direction, so that a right-to-left word does not reorder its surroundings.
 export function tokenText(token, className = '') {
   const classes = [className, token.special ? 'hl-special' : ''].filter(Boolean).join(' ');
-  return element('bdi', { class: classes || null }, visible(token));
+  return element('bdi', { class: classes || null, lang: '', translate: 'no' }, visible(token));
 }
 
 // Controls of a panel, where the browser can put the focus.

@@ -148,6 +148,22 @@ export function togglePopover(button, menu) {
   if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
 }
 
+// A menu over a panel: it closes on Escape and where the focus or the pointer goes elsewhere.
+export function createMenu(label, title, ...entries) {
+  const summary = element('summary', { class: 'hl-tab', title }, label);
+  const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...entries));
+  const close = (target) => target && !menu.contains(target) && menu.removeAttribute('open');
+  menu.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !menu.open) return;
+    event.preventDefault();
+    menu.open = false;
+    summary.focus();
+  });
+  menu.addEventListener('focusout', ({ relatedTarget }) => close(relatedTarget));
+  document.addEventListener('pointerdown', ({ target }) => close(target));
+  return menu;
+}
+
 // The glyph of a role.
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });

@@ -11,18 +11,19 @@ import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
 import {
   canSort,
+  MARKED,
+  darknessOf,
+  darknessOfFactor,
   importanceOf,
-  importanceShare,
   measureOf,
   sortedHeads,
   sortsOf,
-  importanceBeside,
 } from '../state/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
 import { roleSymbol, tabs } from '../drawing/widgets.js';
 import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
-import { say, tell } from '../locales/language.js';
+import { say, sayParts, tell } from '../locales/language.js';
 
 const MEANING = {
   encoder: () => say('Each source token reads all source tokens.'),
@@ -50,15 +51,17 @@ export function createOverview(store) {
     element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
     say('masked'),
   );
-  const tint = element('p', { hidden: true });
-  const title = element('h2', {}, say('Heads'));
+  const tint = element('p', { class: 'hl-mark-legend hl-soft', hidden: true });
+  const title = element('h2', {});
+  const signs = element('summary', {}, say('Signs'));
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': store.get().side === 'B' ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     pager,
     grid,
-    element('div', { class: 'hl-legend hl-soft', tabindex: 0 }, legend(scale, masked), roles, tint),
+    tint,
+    element('details', { class: 'hl-legend hl-soft' }, signs, legend(scale, masked), roles),
   );
   const parts = { store, title, kinds, sort, pager, grid, masked, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
@@ -84,10 +87,9 @@ function renderOverview(parts, state, before) {
   }
   if (!state.record) return;
   if (differs(state, before, ['record', 'sideB', 'beside']))
-    parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
+    parts.title.textContent = sideOf(state) && `${say('Heads')} ${sideOf(state)}`;
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
-  const isWeighed =
-    importanceOf(state) !== importanceOf(before) || importanceBeside(state) !== importanceBeside(before);
+  const isWeighed = importanceOf(state) !== importanceOf(before);
   const isOther =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && isWeighed);
   const isMoved = differs(state, before, ['layer', 'head', 'selection', 'browsed']);
@@ -155,12 +157,12 @@ function layerRows(parts, state) {
     cells.forEach((cell, place) => place < heads && putIntoLine(cell, place, columns));
     return element('div', { role: 'row', class: `hl-overview-row ${name}` }, first, ...cells);
   };
-  const names = places.map((head) => (head === null ? everyHead() : line('column', head)));
+  const names = places.map((head) => (head === null ? everyHead() : numberOf('columnheader', head)));
   const layers = [...new Set(parts.pages[parts.page].map(([layer]) => layer))];
   const rows = layers.map((layer) =>
     createRow(
       '',
-      line('layer', layer),
+      numberOf('rowheader', layer),
       places.map((head) => drawHead(parts, state, layer, head)),
     ),
   );
@@ -172,30 +174,16 @@ function putIntoLine(cell, place, columns) {
   cell.style.gridArea = `${Math.floor(place / columns) + 1} / ${(place % columns) + 2}`;
 }
 
-// The number of a layer or of a head: a button that chooses all heads of that row or column.
-function line(side, index) {
-  const label =
-    side === 'layer'
-      ? say('all heads of layer {layer}', { layer: index + 1 })
-      : say('head {head} of all layers', { head: index + 1 });
-  const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
-  const role = side === 'layer' ? 'rowheader' : 'columnheader';
-  return element(
-    'span',
-    { role, class: 'hl-line-place' },
-    createButton('hl-line', null, attributes, String(index + 1)),
-  );
+// The number of a layer or of a head.
+function numberOf(role, index) {
+  return element('span', { role, class: 'hl-line' }, String(index + 1));
 }
 
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {
   const label = say('average of all heads of all layers');
-  const attributes = { tabindex: '-1', 'aria-label': `${say('avg')}: ${label}`, title: label, 'data-all': '' };
-  return element(
-    'span',
-    { role: 'columnheader', class: 'hl-line-place' },
-    createButton('hl-line', null, attributes, say('avg')),
-  );
+  const attributes = { tabindex: '-1', 'aria-label': `${say('avg')}: ${label}`, title: label };
+  return element('span', { role: 'columnheader' }, createButton('hl-line', null, attributes, say('avg')));
 }
 
 // A canvas is used again for the head of that place in the next record: a new one takes longer than the picture in it.
@@ -220,25 +208,16 @@ function listenOverview({ store, grid }) {
   grid.addEventListener('click', (event) => {
     const state = store.get();
     const thumbnail = event.target.closest('.hl-thumbnail');
-    const numbered = event.target.closest('.hl-line');
+    const all = event.target.closest('button.hl-line');
     if (thumbnail) {
       const layer = Number(thumbnail.dataset.layer);
       const head = thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head);
       const isAdded = event.shiftKey && head !== null;
       store.change(isAdded ? extendSelection(state, layer, head) : chooseHead(state, layer, head));
-    } else if (numbered) {
-      store.change(chooseLine(state, numbered.dataset));
+    } else if (all) {
+      store.change({ selection: headsOfKind(state) });
     }
   });
-}
-
-function chooseLine(state, { layer, column, all }) {
-  if (all !== undefined) return { selection: headsOfKind(state) };
-  if (layer !== undefined) return chooseHead(state, Number(layer), null);
-  const head = Number(column);
-  const { layers } = state.record.attention[state.kind];
-  const selection = Array.from({ length: layers }, (_, each) => [state.kind, each, head]);
-  return { ...chooseHead(state, state.layer, head), selection };
 }
 
 // The cell of the chosen head is the tab stop of the grid and keeps the focus. All heads on screen are outlined.
@@ -280,14 +259,29 @@ function measured(state, layer, head) {
 // The importance of each head for this sentence, as the colour of its mark.
 function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
-  tint.hidden = !importance;
-  if (importance) tint.textContent = say('Colour of a mark: how much the head matters here');
   const { css, ink } = palette(state.theme);
+  tint.hidden = !importance;
+  if (importance) tint.replaceChildren(...sayMarks(state.instead.baseline, scaleOfMarks(css)));
   for (const { layer, head, mark } of cells) {
-    const step = importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
+    const step = importance && head !== null ? stepOf(darknessOf(importance, [state.kind, layer, head])) : null;
     mark.style.background = step === null ? '' : css[step];
     mark.style.color = step === null ? '' : ink[step];
   }
+}
+
+function sayMarks(baseline, scale) {
+  if (baseline === 'mean') return sayParts('Marks: {scale} times less likely with the head at its mean', { scale });
+  if (baseline === 'sentence') return sayParts('Marks: {scale} times less likely with the head patched', { scale });
+  return sayParts('Marks: {scale} times less likely with the head silent', { scale });
+}
+
+function scaleOfMarks(css) {
+  const one = (factor) => {
+    const sample = element('span', { class: 'hl-mark-sample', 'aria-hidden': 'true' });
+    sample.style.background = css[stepOf(darknessOfFactor(factor))];
+    return [' ', sample, String(factor)];
+  };
+  return element('span', { class: 'hl-number' }, ...MARKED.flatMap(one).slice(1));
 }
 
 // Marks the row and the column in focus on all thumbnails at once, as shares of their sides.

@@ -8,7 +8,7 @@ import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
-import { note, numberText, roleSymbol, rug, section } from '../drawing/widgets.js';
+import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { removal } from '../instruments/removal.js';
 import { differingHeads } from './rankings.js';
@@ -53,8 +53,13 @@ function measuresOfHeads(state, open) {
   const heads = chosenHeads(state);
   const { rows } = axes(state.record, state.kind);
   const known = measuresOf(state.record).filter(({ name }) => meanOf(state, name, heads) !== null);
-  return section(
-    cardTitle(state, heads),
+  const roles = [...new Set(heads.map(([kind, layer, head]) => state.record.roles[kind][layer][head]))];
+  return element(
+    'details',
+    { class: 'hl-part hl-measures', 'data-name': 'all', open: open.has('all') },
+    element('summary', {}, element('h3', {}, say('Measures'))),
+    ...(roles.length === 1 ? [note(roleDefinition(state.record, roles[0]))] : []),
+    element('h4', {}, cardTitle(state, heads)),
     note(
       sayCount(
         rows.length,
@@ -80,7 +85,7 @@ function roleOf(state, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
   if (heads.length === 1) return roleOfOne(state, heads[0], roles[0]);
-  if (names.length === 1) return [note(say('Role of each head in this sentence')), ...roleLines(record, names[0])];
+  if (names.length === 1) return [note(say('Role of each head in this sentence')), roleName(record, names[0])];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${tell(name)}`);
   return [
     note(say('Roles in this sentence')),
@@ -96,16 +101,12 @@ function roleOfOne(state, one, role) {
   const lines =
     role === 'mixed' && nearest
       ? [roleName(record, role), note(say('nearest: {role}, too little for the role', { role: shareOfRole(nearest) }))]
-      : roleLines(record, role);
+      : [roleName(record, role)];
   const how = aboutModel(state).origin
     ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('Taught to align: in training it learned word links; no other head did.');
+    : say('Taught to align in training; no other head was.');
   const taught = isTaught(record, ...one) ? [note(how)] : [];
-  return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one), ...taught];
-}
-
-function roleLines(record, role) {
-  return [roleName(record, role), note(roleDefinition(record, role))];
+  return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
 // "previous token 63 %"; rounded down, so that a share below a threshold does not read as the threshold.
@@ -114,10 +115,13 @@ function shareOfRole({ role, value }) {
 }
 
 // The role that the study gives the head.
-function studiedRole(state, [kind, layer, head]) {
-  const known = aboutModel(state).study?.heads[kind][layer]?.[head];
+function studiedRole(state, [kind, layer, head], here) {
+  const { study } = aboutModel(state);
+  const known = study?.heads[kind][layer]?.[head];
   if (!known) return [];
   const [role, nearest, value] = known;
+  if (role === here && role !== 'mixed')
+    return [note(say('the same over {count} sentences', { count: study.sentences }))];
   const found =
     role === 'mixed' ? say('mixed, nearest: {role}', { role: shareOfRole({ role: nearest, value }) }) : tell(role);
   return [note(studied(state), ' ', found)];

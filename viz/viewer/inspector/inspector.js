@@ -1,14 +1,13 @@
-// The inspector: seven panels in tabs, and a status line with the open request, an error, or the name of the record
+// The inspector: six panels in tabs, and a status line with the open request, an error, or the name of the record
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../drawing/dom.js';
 import { recordOfB } from '../state/comparison.js';
 import { closeAside, closeView } from '../state/actions.js';
-import { labelOf, titleOfMatrix } from '../state/labels.js';
+import { labelOf } from '../state/labels.js';
 import { differs, showsMuted } from '../state/queries.js';
 import { EMPTY, TABS } from '../state/store.js';
 import { actionButton, addRovingFocus } from '../drawing/widgets.js';
-import { createSummary } from '../summary/summary.js';
 import { createHeadCard } from './head.js';
 import { createCell } from './cell.js';
 import { createNextTokens } from './next_tokens.js';
@@ -26,7 +25,6 @@ import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = {
-  summary: createSummary,
   head: createHeadCard,
   cell: createCell,
   step: createStep,
@@ -35,7 +33,6 @@ const CREATE = {
   examples: createExamples,
 };
 const TAB_NAMES = {
-  summary: () => say('In short'),
   head: () => say('Head'),
   cell: () => say('Cell'),
   step: () => say('Step'),
@@ -44,7 +41,6 @@ const TAB_NAMES = {
   examples: () => say('Examples'),
 };
 const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
-const OF_MATRIX = ['panel', 'kind', 'layer', 'head', 'selection', 'mode'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -65,8 +61,7 @@ export function createInspector(server) {
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, OF_STATUS) || (state.aside && differs(state, before, OF_MATRIX)))
-      drawStatus(store, status, state);
+    if (differs(state, before, OF_STATUS)) drawStatus(store, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -125,15 +120,18 @@ function drawStatus(store, status, state) {
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
   if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
-  else if (state.aside) drawBack(store, status, asideOf(state), say('Back to the view from before'), closeAside);
+  else if (state.aside)
+    drawBack(store, status, say('Opened from In short'), say('Back to the view from before'), closeAside);
   else if (shown) drawView(store, status, state);
   else draw(record ? viewOf(state) : '');
 }
 
-// What the panels are about. Heads that are still muted for the next view change nothing in this one.
+// What the panels are about; empty for the model's own translation alone. Heads that are still muted for the next view
+// change nothing in this one.
 function viewOf(state) {
-  const shown = labelOf(state) || say('the model’s own translation');
   const isUnmuted = state.mutes.length > 0 && !showsMuted(state);
+  if (!labelOf(state) && !isUnmuted && !recordOfB(state)) return '';
+  const shown = labelOf(state) || say('the model’s own translation');
   const view = isUnmuted ? say('{view}, without muting', { view: shown }) : shown;
   return recordOfB(state) ? say('About A: {view}', { view }) : view;
 }
@@ -142,12 +140,6 @@ function viewOf(state) {
 function drawView(store, status, state) {
   const title = state.shown.source ? say('Back to the view without muting') : say('Back to the model’s translation');
   drawBack(store, status, viewOf(state), title, closeView);
-}
-
-// What a sentence of In short has opened.
-function asideOf(state) {
-  if (state.panel !== 'summary') return say('Opened from In short');
-  return say('From In short: {view}', { view: titleOfMatrix(state) });
 }
 
 function drawBack(store, status, label, title, close) {

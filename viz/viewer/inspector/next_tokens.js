@@ -4,7 +4,8 @@ import { createButton, element, replaceKeepingFocus, tokenText, visible } from '
 import { differs, showsMuted } from '../state/queries.js';
 import { forceToken, showMuted } from '../transport/effects.js';
 import { isOutcome } from '../state/mutes.js';
-import { changedHeads } from '../state/labels.js';
+import { changedHeads, logP } from '../state/labels.js';
+import { sum } from '../domain/math.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { whyNot } from '../transport/requests.js';
 import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
@@ -35,7 +36,6 @@ function drawNextTokens(server, node, state) {
       'aria-label': place < step ? say('step before') : say('step after'),
       disabled: place < 0 || place >= predicted.length,
     });
-  const reason = whyNot(server, 'force');
   replaceKeepingFocus(
     node,
     element(
@@ -46,13 +46,26 @@ function drawNextTokens(server, node, state) {
     ),
     note(stepText(record, step)),
     ...mutingNote(server, state),
-    element(
-      'ol',
-      { class: 'hl-next' },
-      ...(record.alternatives[step] ?? []).map((one) => alternative(server, state, one, reason)),
-    ),
-    note(reason ?? forceHint()),
+    ...alternatives(server, state, step),
+    element('p', { class: 'hl-soft hl-result-facts', title: logP() }, factsOf(record)),
   );
+}
+
+// The likeliest tokens of a step, which can be forced, and what a click on one does.
+export function alternatives(server, { record }, step) {
+  const reason = whyNot(server, 'force');
+  const list = (record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
+  return [element('ol', { class: 'hl-next' }, ...list), note(reason ?? forceHint())];
+}
+
+// How the whole translation was found.
+function factsOf({ log_probabilities: chances, options, n_prefix: given, tokens, timings }) {
+  const facts = [say('log p {value}', { value: fixed(sum(chances), 2) })];
+  const { beam_size: beam = 1 } = options ?? {};
+  if (beam > 1 && given !== tokens.predicted.length) facts.push(say('beam {size}', { size: beam }));
+  const time = sum(Object.values(timings));
+  if (time > 0) facts.push(say('{time} ms', { time: time.toFixed(0) }));
+  return facts.join(' · ');
 }
 
 function stepText({ n_prefix: forced = 0, tokens }, step) {
@@ -93,7 +106,7 @@ function goTo(store, step) {
   store.change({ step, pin: kind === 'encoder' ? pin : { row: step, column: null }, hover: null });
 }
 
-function alternative(server, { record, step }, one, reason) {
+function alternative(server, record, step, one, reason) {
   const taken = one.id === record.tokens.predicted[step].id;
   const probability = Math.exp(one.log_probability);
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];

@@ -1,10 +1,12 @@
-// Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
+// Why this word: its logit, or its lead over another word, as a sum over all parts of the model. With two sides, the other word
+// can be the one that side B has in its place: then the parts are those that decide which of both words is written.
 
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
+import { oppositeWord } from '../state/comparison.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
 import { headMap } from './head_map.js';
 import { say } from '../locales/language.js';
@@ -44,7 +46,12 @@ export const contributions = {
           replaceKeepingFocus(map, ...mapOf(store, state, answer, path, draw));
         };
         draw(shown.path);
-        return [chooserOf(store, state), ...partsOf(state, answer, question), map];
+        const both = answerOfBoth(state, answer, question);
+        return [
+          chooserOf(store, state),
+          ...(both ? decisionOf(state, both, question) : partsOf(state, answer, question)),
+          map,
+        ];
       },
     };
   },
@@ -57,9 +64,13 @@ function contributionsOf(state) {
   return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
 }
 
-// The id of the other word, if it is an alternative at this step.
-export function otherWord({ record, step, other }) {
+// The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
+// two words.
+export function otherWord(state) {
+  const { record, step, other, side } = state;
   const { id: word } = record.tokens.predicted[step];
+  const opposite = oppositeWord(state);
+  if (opposite !== null && other === (side === 'B' ? word : opposite.id)) return opposite.id;
   return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
@@ -67,7 +78,9 @@ export function otherWord({ record, step, other }) {
 function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];
-  const others = (record.alternatives[step] ?? []).filter(({ id }) => id !== word);
+  const opposite = oppositeWord(state);
+  const likely = (record.alternatives[step] ?? []).filter(({ id }) => id !== word && id !== opposite?.id);
+  const others = opposite === null ? likely : [opposite, ...likely];
   const options = others.map((one) =>
     element('option', { value: one.id }, say('and not “{word}”', { word: visible(one) })),
   );
@@ -87,8 +100,58 @@ function chooserOf(store, state) {
   );
 }
 
+// The lead of A's word in A and of B's word in B together: what each part gives to write the one here and the other there. Null
+// until B has answered.
+function answerOfBoth(state, answer, { word, other }) {
+  const asked = state.beside?.answers.contributions;
+  if (
+    other === undefined ||
+    oppositeWord(state)?.id !== other ||
+    asked?.question.word !== other ||
+    asked.question.other !== word
+  )
+    return null;
+  if (!asked.answer) return null;
+  const [a, b] = [answer.decoder, asked.answer.decoder];
+  const add = (one, two) => (Array.isArray(one) ? one.map((value, place) => add(value, two[place])) : one + two);
+  const decoder = {
+    tokens: [sum(a.tokens) + sum(b.tokens)], // the sentences have other lengths
+    positions: [sum(a.positions) + sum(b.positions)],
+    heads: { decoder: add(a.heads.decoder, b.heads.decoder), cross: add(a.heads.cross, b.heads.cross) },
+    feed_forward: add(a.feed_forward, b.feed_forward),
+    bias: a.bias + b.bias,
+  };
+  return { tokens: answer.tokens, decoder, logit: answer.logit + asked.answer.logit };
+}
+
+function decisionOf({ record }, answer, { step, word, other }) {
+  const name = (id) => visible(answer.tokens[id]);
+  const names = { word: name(word), other: name(other) };
+  return [
+    note(say('What decides between “{word}” in A and “{other}” in B: the lead of each in its sentence, added.', names)),
+    sumOf(record, answer, step, say('“{word}” in A, “{other}” in B', names)),
+    element('h4', {}, say('The largest parts')),
+    ranking(answer.decoder, visible(record.tokens.read[step])),
+  ];
+}
+
 function partsOf({ record }, answer, { step, word, other }) {
   const { decoder, logit } = answer;
+  const reads = visible(record.tokens.read[step]);
+  const name = (id) => visible(answer.tokens[id]);
+  const what =
+    other === undefined
+      ? say('logit of “{word}”', { word: name(word) })
+      : say('lead of “{word}” over “{other}”', { word: name(word), other: name(other) });
+  return [
+    sumOf(record, answer, step, what),
+    note(meaningOf(other, logit)),
+    element('h4', {}, say('The largest parts')),
+    ranking(decoder, reads),
+  ];
+}
+
+function sumOf(record, { decoder, logit }, step, what) {
   const reads = visible(record.tokens.read[step]);
   const lines = [
     [say('reading “{word}”', { word: reads }), sum(decoder.tokens)],
@@ -99,22 +162,12 @@ function partsOf({ record }, answer, { step, word, other }) {
     [say('biases'), decoder.bias],
   ];
   const most = largest(lines.map(([, value]) => value));
-  const name = (id) => visible(answer.tokens[id]);
-  const what =
-    other === undefined
-      ? say('logit of “{word}”', { word: name(word) })
-      : say('lead of “{word}” over “{other}”', { word: name(word), other: name(other) });
-  return [
-    element(
-      'ol',
-      { class: 'hl-shares', 'aria-label': what },
-      ...lines.map(([label, value]) => signedLine(label, value, most)),
-      element('li', { class: 'hl-total' }, element('span', {}, what), element('span'), numberText(signed(logit, 2))),
-    ),
-    note(meaningOf(other, logit)),
-    element('h4', {}, say('The largest parts')),
-    ranking(decoder, reads),
-  ];
+  return element(
+    'ol',
+    { class: 'hl-shares', 'aria-label': what },
+    ...lines.map(([label, value]) => signedLine(label, value, most)),
+    element('li', { class: 'hl-total' }, element('span', {}, what), element('span'), numberText(signed(logit, 2))),
+  );
 }
 
 // Every part by itself, the largest first, whether it speaks for the word or against it.

@@ -9,7 +9,7 @@ import { differs } from '../state/queries.js';
 import { note } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
-const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
+const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow', 'beside'];
 
 // Of an instrument, `draw(state, answer, question)` returns the elements of an answer, and `nothing(state)` says in one
 // sentence why there is nothing to ask about. `controls`, { node, draw(state, before, refusal) }, are what the person can

@@ -1,26 +1,19 @@
-// Routes: the whole network in one picture, with what carries the chosen word through it. Tokens stand side by side and
-// layers above each other, the decoder above the encoder. A line is what one position reads from another in one layer; an
-// orange one carries the name of the head that brings most of it, and opens its cell.
+// Routes: the whole network in one picture, with what carries the chosen word through it. A line of a head opens its cell; in
+// the large picture it silences the head, and the picture says what that changes.
 
 import { targetIds } from '../domain/payload.js';
-import { element, shape, visible } from '../drawing/dom.js';
-import { headName, kindName } from '../state/labels.js';
-import { percent } from '../drawing/numbers.js';
+import { element, readable, visible } from '../drawing/dom.js';
+import { changedHeads } from '../state/labels.js';
+import { fixed, percent } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
-import { chooseKind, headOf } from '../state/actions.js';
-import { addRovingFocus, note } from '../drawing/widgets.js';
-import { nodeName, pathsOf, placesOf, through } from './paths.js';
+import { chooseKind, headOf, toggleMute } from '../state/actions.js';
+import { isOutcome } from '../state/mutes.js';
+import { actionButton, actions, note, openDialog } from '../drawing/widgets.js';
+import { pathsOf, placesOf } from './paths.js';
+import { layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
-const WIDTH = 360; // of the picture, as its height in its own units
-const STEP = 30; // between levels
-const LABEL = 64; // room for the tokens of a stack
-const EDGE = 24; // beside the first and the last token
-const THICKEST = 10; // a line that carries everything
-const LONGEST = 9; // letters of a token
-const SIDE = 24; // how far a line from the encoder swings out
-const NAMED_AT = [0.7, 0.5, 0.3, 0.85, 0.15]; // of a line, from its start: the name of its head, where there is room first
-const NAME = { width: 64, height: 13 }; // room for a name
+const MARGIN = 96; // pixels beside the large picture
 const FLOWS = { min: 1, max: 20 }; // per cent
 
 export const routes = {
@@ -29,10 +22,13 @@ export const routes = {
   title: () => say('Which way did this word come?'),
   doing: () => say('Following this word through the network'),
   ask: ({ record, step }) => ({ ids: targetIds(record), step }),
-  create: (store) => ({
-    controls: createThreshold(store),
-    draw: (state, answer, { step }) => drawRoutes(store, state, answer, step),
-  }),
+  create: (store) => {
+    const openLarge = createLarge(store);
+    return {
+      controls: createThreshold(store),
+      draw: (state, answer, { step }) => drawRoutes(store, state, answer, step, openLarge),
+    };
+  },
 };
 
 // The share of the word that a line must carry.
@@ -50,12 +46,12 @@ function createThreshold(store) {
   };
 }
 
-function drawRoutes(store, state, answer, step) {
+function drawRoutes(store, state, answer, step, openLarge) {
   const { record, flow } = state;
   const layers = { encoder: record.attention.encoder.layers, decoder: record.attention.decoder.layers };
   const paths = pathsOf(answer, flow, layers.encoder);
   const { predicted } = record.tokens;
-  const layout = layoutOf(placesOf(paths), layers);
+  const drawn = (width) => ({ record, paths, layout: layoutOf(placesOf(paths), layers, width), step });
   const word = visible(predicted[step]);
   const values = { word, source: percent(sum(answer.source)), prefix: percent(sum(answer.prefix)) };
   const heads = paths.filter(({ head }) => head !== null).length;
@@ -68,7 +64,8 @@ function drawRoutes(store, state, answer, step) {
           })
         : say('Of “{word}”, {source} comes from the sentence and {prefix} from what was written before it.', values),
     ),
-    picture(store, { record, paths, layout, step }),
+    pictureOf(drawn(), (one) => store.change(openCell(store.get(), one))),
+    actions(actionButton(say('Large picture'), ({ target }) => openLarge(target, drawn))),
     note(
       sayCount(
         heads,
@@ -81,204 +78,53 @@ function drawRoutes(store, state, answer, step) {
   ];
 }
 
-// Where each node is: tokens at equal distances over the whole width, the decoder above the encoder.
-function layoutOf(places, layers) {
-  const heights = { decoder: 2 * layers.decoder * STEP, encoder: layers.encoder * STEP };
-  const bottoms = { decoder: LABEL / 2 + heights.decoder, encoder: 2 * LABEL + heights.decoder + heights.encoder };
-  const x = (stack, place) => {
-    const index = places[stack].indexOf(place);
-    return EDGE + ((WIDTH - 2 * EDGE) * (index + 0.5)) / places[stack].length;
-  };
+function openCell(state, { kind, layer, head, row, column }) {
   return {
-    places,
-    layers,
-    height: bottoms.encoder + LABEL,
-    bottoms,
-    at: (name) => {
-      const [stack, level, place] = name.split(' ');
-      return { x: x(stack, Number(place)), y: bottoms[stack] - STEP * Number(level) };
-    },
+    hover: null,
+    ...chooseKind(state, kind),
+    ...headOf({ kind, layer, head }),
+    pin: { row, column },
+    panel: 'cell',
   };
 }
 
-function picture(store, { record, paths, layout, step }) {
-  const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${WIDTH} ${layout.height}`, role: 'group' });
-  svg.setAttribute(
-    'aria-label',
-    say('The ways of “{word}” through the network', { word: visible(record.tokens.predicted[step]) }),
-  );
-  const names = placeNames(paths, layout);
-  const lines = [...paths]
-    .sort((one, other) => one.flow - other.flow)
-    .map((one) => ({ one, node: line(store, record, one, layout, names.get(one)) }));
-  const light = (chosen) => {
-    const lit = chosen && through(paths, chosen);
-    svg.classList.toggle('hl-has-focus', Boolean(lit));
-    for (const { one, node } of lines) node.classList.toggle('hl-lit', Boolean(lit?.has(one)));
-  };
-  for (const { one, node } of lines) {
-    node.addEventListener('pointerenter', () => light(one));
-    node.addEventListener('focus', () => light(one));
-    for (const name of ['pointerleave', 'blur']) node.addEventListener(name, () => light(null));
-  }
-  const reached = [...lines].filter(({ one }) => one.head !== null).map(({ node }) => node);
-  if (reached.length > 0)
-    addRovingFocus(reached, (place, key) => ({ ArrowRight: place + 1, ArrowLeft: place - 1 })[key]);
-  svg.append(
-    ...stackNames(layout),
-    ...lines.map(({ node }) => node),
-    ...nodes(paths, layout),
-    ...tokenNames(record, layout, step),
-  );
-  return svg;
-}
-
-// A line, with its head if it has one; a wider one below it is easier to point at.
-function line(store, record, one, layout, at) {
-  const { kind, layer, row, column, head, flow } = one;
-  const ends = curveOf(one, layout);
-  const d = `M${ends[0]}C${ends.slice(1).join(' ')}`;
-  const parts = [
-    shape('path', { class: 'hl-route-room', d }),
-    shape('path', { class: 'hl-route-line', d, 'stroke-width': Math.max(1, THICKEST * flow).toFixed(2) }),
-  ];
-  if (head === null) return shape('g', { class: 'hl-route' }, ...parts);
-  const [x, y] = at;
-  const name = shape('text', { x, y: y + 4 }, `${kindName(kind)} ${layer + 1}.${head + 1}`);
-  const { rows, columns } = axesOf(record, kind);
-  const label = say('{kind}, {head}: “{row}” reads “{column}”, {share} of the word', {
-    kind: kindName(kind),
-    head: headName(layer, head),
-    row: visible(rows[row]),
-    column: visible(columns[column]),
-    share: percent(flow),
-  });
-  const open = () =>
-    store.change({
-      hover: null,
-      ...chooseKind(store.get(), kind),
-      ...headOf({ kind, layer, head }),
-      pin: { row, column },
-      panel: 'cell',
-    });
-  const node = shape(
-    'g',
-    { class: 'hl-route hl-route-head', role: 'button', tabindex: -1, 'aria-label': label, onclick: open },
-    ...parts,
-    name,
-    shape('title', {}, label),
-  );
-  node.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' && event.key !== ' ') return;
-    event.preventDefault();
-    event.stopPropagation();
-    open();
-  });
-  return node;
-}
-
-// Where the names of the heads stand on their lines, those that carry most first: the first place without another name, or
-// else the one that is farthest from the others.
-function placeNames(paths, layout) {
-  const placed = new Map();
-  const apart = ([x, y]) =>
-    Math.min(
-      ...[...placed.values()].map(([left, top]) =>
-        Math.max(Math.abs(x - left) / NAME.width, Math.abs(y - top) / NAME.height),
-      ),
-    );
-  /** @type {(place: number[]) => [number, number]} */
-  const within = ([x, y]) => [Math.min(WIDTH - NAME.width / 2, Math.max(NAME.width / 2, x)), y];
-  const named = paths.filter(({ head }) => head !== null).sort((one, other) => other.flow - one.flow);
-  for (const one of named) {
-    const curve = curveOf(one, layout);
-    const places = NAMED_AT.map((share) => within(pointOf(curve, share)));
-    placed.set(one, places.find((place) => apart(place) >= 1) ?? places.sort((a, b) => apart(b) - apart(a))[0]);
-  }
-  return placed;
-}
-
-// The four points of a line: straight up within a stack. What the decoder reads of the encoder comes from the side, so that
-// it does not lie on what the position keeps.
-function curveOf({ kind, column, from, to }, layout) {
-  const [start, end] = [layout.at(from), layout.at(to)];
-  if (kind === 'cross' && column !== null) {
-    const side = start.x <= end.x ? -1 : 1;
-    const away = end.x + side * (SIDE + (start.y - end.y) / 8);
-    return [
-      [start.x, start.y],
-      [away, start.y - STEP],
-      [away, end.y + STEP / 2],
-      [end.x, end.y],
-    ];
-  }
-  const middle = (start.y + end.y) / 2;
-  return [
-    [start.x, start.y],
-    [start.x, middle],
-    [end.x, middle],
-    [end.x, end.y],
-  ];
-}
-
-// A point of a cubic Bézier curve, 0 at its start and 1 at its end.
-function pointOf(points, share) {
-  const rest = 1 - share;
-  const weights = [rest ** 3, 3 * rest ** 2 * share, 3 * rest * share ** 2, share ** 3];
-  return [0, 1].map((axis) => sum(points.map((point, place) => point[axis] * weights[place])));
-}
-
-// The tokens of the rows and of the columns as they are read.
-function axesOf({ tokens }, kind) {
-  const read = { encoder: tokens.source, decoder: tokens.read, cross: tokens.read };
-  return { rows: read[kind], columns: kind === 'decoder' ? tokens.read : tokens.source };
-}
-
-// The tokens below each stack, and the word at the top of its column.
-function tokenNames({ tokens }, { places, at, bottoms }, step) {
-  const below = (stack, list) =>
-    places[stack].map((place) => {
-      const { x, y } = at(nodeName({ stack, level: 0, place }));
-      const turned = places[stack].length > 6 ? `rotate(-40 ${x} ${y + 14})` : null;
-      const anchor = turned ? 'end' : 'middle';
-      return shape(
-        'text',
-        { class: 'hl-route-token', x, y: y + 14, transform: turned, 'text-anchor': anchor },
-        shortText(list[place]),
+// Returns the function that opens the large picture; `drawn(width)` is what is drawn.
+function createLarge(store) {
+  const place = element('div', { class: 'hl-scroll' });
+  const outcome = element('p', { class: 'hl-role', role: 'status' });
+  const close = element('form', { method: 'dialog' }, element('button', { class: 'hl-button' }, say('Close')));
+  const label = { 'aria-label': routes.title() };
+  const dialog = element('dialog', { class: 'hl-help hl-routes-large', ...label }, outcome, place, close);
+  const show = (state) => {
+    if (!dialog.open || !state.record) return;
+    outcome.textContent = outcomeOf(state);
+    for (const node of place.querySelectorAll('[data-head]'))
+      node.classList.toggle(
+        'hl-muted',
+        state.mutes.some((one) => String(one) === node.dataset.head),
       );
-    });
-  const top = at(nodeName({ stack: 'decoder', level: (bottoms.decoder - LABEL / 2) / STEP, place: step }));
-  const word = shape(
-    'text',
-    { class: 'hl-route-word', x: top.x, y: top.y - 8, 'text-anchor': 'middle' },
-    visible(tokens.predicted[step]),
-  );
-  return [...below('encoder', tokens.source), ...below('decoder', tokens.read), word];
+  };
+  store.subscribe(show);
+  return (opener, drawn) => {
+    const silence = ({ kind, layer, head }) => store.change(toggleMute(store.get(), [[kind, layer, head]]));
+    opener.closest('.headlight').append(dialog);
+    place.replaceChildren(pictureOf(drawn(window.innerWidth - MARGIN), silence));
+    openDialog(dialog);
+    show(store.get());
+  };
 }
 
-function shortText(token) {
-  const letters = [...visible(token).trim()];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join('')}…` : letters.join('');
-}
-
-// The names of the stacks, and the number of each layer.
-function stackNames({ bottoms, layers }) {
-  const text = (content, y) => shape('text', { class: 'hl-route-stack', x: 2, y }, content);
-  const names = [text(kindName('decoder'), 12), text(kindName('encoder'), bottoms.decoder + 1.3 * LABEL)];
-  const numbers = Object.entries(layers).flatMap(([stack, count]) =>
-    Array.from({ length: count }, (_, layer) => {
-      const levels = stack === 'decoder' ? 2 : 1;
-      return text(String(layer + 1), bottoms[stack] - levels * STEP * (layer + 0.5) + 4);
-    }),
-  );
-  return [...names, ...numbers];
-}
-
-// A point for each position that a line touches.
-function nodes(paths, { at }) {
-  const names = [...new Set(paths.flatMap(({ from, to }) => [from, to]))];
-  return names.map((name) => {
-    const { x, y } = at(name);
-    return shape('circle', { class: 'hl-route-node', cx: x, cy: y, r: 2.5 });
-  });
+// What the silent heads change, in one sentence.
+function outcomeOf(state) {
+  const { mutes, muted, record } = state;
+  if (mutes.length === 0) return say('Choose a line to silence its head: is the head needed?');
+  if (!muted || !isOutcome(state)) return '…';
+  const values = {
+    changed: changedHeads(muted.heads, muted.instead),
+    factor: fixed(Math.exp(sum(muted.differences)), 2),
+    text: readable(muted.record.text),
+  };
+  return muted.record.text === record.text
+    ? say('{changed}: the same translation, {factor} times as likely.', values)
+    : say('{changed}: this translation is {factor} times as likely, and “{text}” takes its place.', values);
 }

@@ -199,7 +199,7 @@ export const CHAPTERS = [
 // A word that the page does not offer.
 function hasOwnWord({ home: { record }, page: { site } }) {
   const offered = [BACKWARDS.text, ...(site.examples?.[BACKWARDS.model] ?? [])];
-  return record.model.name === BACKWARDS.model && !offered.includes(record.source_text);
+  return record.model.name === BACKWARDS.model && record.text !== '' && !offered.includes(record.source_text);
 }
 
 // In a head of self-attention with this role; the pin shows that the person has found it.

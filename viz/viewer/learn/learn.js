@@ -15,7 +15,7 @@ import { say } from '../locales/language.js';
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
 const SHEET = '(max-width: 760px)'; // see panels.css
 
-// Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
+// Returns { panel, open }: `open` opens the chapter that comes next. The chapter is a choice of the state, `learn`.
 export function createLearn(server) {
   const { store } = server;
   const learn = {
@@ -41,8 +41,7 @@ export function createLearn(server) {
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;
   });
-  const open = () => openChapter(learn, nextChapter(learn));
-  return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, say('Learn')) };
+  return { panel: learn.panel, open: () => openChapter(learn, nextChapter(learn)) };
 }
 
 function createPanel() {

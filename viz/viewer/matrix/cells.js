@@ -10,6 +10,8 @@ import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // pixels of a cell when the whole matrix is shown
+const FINGER = 24; // pixels that a finger needs
+const isTouched = globalThis.matchMedia?.('(hover: none)') ?? { matches: false };
 const SMALL = 14; // pixels; smaller cells have smaller names and a magnifier
 const READABLE = 11; // pixels that a name needs; of smaller cells only some are named
 const DIGIT = 6.8; // pixels of a character of 11 px
@@ -29,8 +31,10 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
     width: Math.floor((room.width - overhang) / Math.max(1, columns)),
     height: Math.floor((room.height - top) / Math.max(1, rows)),
   };
-  const shrinks = whole && fitted.width >= LEAST && fitted.height >= LEAST;
-  const sizeOf = (side) => bounded(fitted[side], shrinks ? [LEAST, CELL[side][1]] : CELL[side]);
+  const smallest = isTouched.matches ? FINGER : LEAST;
+  const shrinks = whole && fitted.width >= smallest && fitted.height >= smallest;
+  const least = (side) => (shrinks ? smallest : Math.max(CELL[side][0], isTouched.matches ? FINGER : 0));
+  const sizeOf = (side) => bounded(fitted[side], [least(side), CELL[side][1]]);
   const [width, height] = [sizeOf('width'), sizeOf('height')];
   return {
     width,

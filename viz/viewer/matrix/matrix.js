@@ -6,7 +6,6 @@ import { differs, focusOf, isCell, sameSpot } from '../state/queries.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../state/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
-import { createThreshold } from './toolbar.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { rowLabel } from '../drawing/names.js';
@@ -15,24 +14,22 @@ import { say } from '../locales/language.js';
 
 const BAR = 8; // space for a scroll bar on each side
 
-export function createMatrix(store, heading, toolbar, table) {
+export function createMatrix(store, heading, table) {
   const isB = store.get().side === 'B';
   const cells = createCells(isB);
   const readout = element('p', { class: 'hl-readout' });
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const scale = createScale();
-  const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
   const texts = element('div', { tabindex: 0 }, readout, facts); // long ones scroll
-  const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
+  const footer = element('div', { class: 'hl-matrix-footer' }, texts, scale.node);
   const magnifier = createMagnifier();
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': isB ? say('Matrix of B') : say('Matrix') },
-    heading,
-    toolbar,
+    ...heading,
     // The readout stays visible over the matrix, never over the heading.
     element('div', { class: 'hl-matrix-part' }, cells.scroll, footer, magnifier.node),
-    table,
+    table.node,
   );
   const parts = { store, ...cells, magnifier, readout, facts, footer, scale };
   listenMatrix(parts);
@@ -55,7 +52,7 @@ function createCells(isB) {
   const columnLabels = element('div', { class: 'hl-column-labels' });
   const hint = element('span', { class: 'hl-row-hint' });
   const extent = element('span', { class: 'hl-extent' });
-  const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, say('from ↓  to →')));
+  const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint);
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
   const attributes = { class: 'hl-scroll hl-matrix', tabindex: '0', role: 'grid', 'aria-activedescendant': id };
   const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
@@ -82,7 +79,7 @@ function renderMatrix(parts, state, before) {
 
 function describeGrid({ scroll, hint, grid }, state) {
   const { rows, columns } = grid;
-  hint.textContent = state.kind === 'encoder' ? '' : say('reads → writes');
+  hint.textContent = state.kind === 'encoder' ? say('from ↓  to →') : say('reads → writes');
   scroll.setAttribute(
     'aria-label',
     say('{title}, {rows} rows, {columns} columns', { title: titleOfMatrix(state), rows, columns }),
@@ -186,7 +183,7 @@ function lightMatrix(parts, state) {
   drawMagnifier(parts.magnifier, parts, state, focus);
   const sentence = describe(state);
   readout.replaceChildren(...sentence);
-  active.textContent = plain(sentence);
+  active.textContent = focusOf(state) ? plain(sentence) : '';
   active.setAttribute('aria-rowindex', (row ?? 0) + 1);
   active.setAttribute('aria-colindex', (column ?? 0) + 1);
 }

@@ -40,7 +40,7 @@ export function describeView(state) {
   const reference = referenceOf(state);
   const facts = [...new Set([value, chosenValue(state)])].flatMap((one) => one.factsOf(state, reference));
   if ([...rowGroups, ...columnGroups].some(({ places }) => places.length > 1))
-    facts.push(say('pieces are joined to words; the button Words separates them'));
+    facts.push(say('pieces are joined to words; “Join word pieces” in the menu separates them'));
   if (status.includes(UNMATCHED)) facts.push(say('dotted: no counterpart in {view}', { view: reference?.label }));
   const { length } = state.selection;
   if (value.isOfHeads && length > 0 && length < headsOfKind(state).length)

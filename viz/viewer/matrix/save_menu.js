@@ -3,6 +3,7 @@
 import { createButton, element } from '../drawing/dom.js';
 import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
+import { createMenu } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 // Returns the entries of the menu Export, and the line below them. `stores` are the stores of both sides.
@@ -48,26 +49,11 @@ function createCall(title, text) {
 // The menu where the page has none of its own: in an exported file and in a notebook.
 export function createExportMenu(entries) {
   const note = entries.at(-1);
-  const title = say('a link to this view, or a picture of it (E)');
-  const summary = element('summary', { class: 'hl-tab', title }, say('Export'));
-  const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...entries));
+  const menu = createMenu(say('Export'), say('a link to this view, or a picture of it (E)'), ...entries);
   menu.addEventListener('toggle', () => {
     note.textContent = '';
   });
-  menu.addEventListener('keydown', (event) => closeOnEscape(event, menu, summary));
-  menu.addEventListener(
-    'focusout',
-    ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && menu.removeAttribute('open'),
-  );
-  document.addEventListener('pointerdown', ({ target }) => !menu.contains(target) && menu.removeAttribute('open'));
   return menu;
-}
-
-function closeOnEscape(event, menu, summary) {
-  if (event.key !== 'Escape' || !menu.open) return;
-  event.preventDefault();
-  menu.open = false;
-  summary.focus();
 }
 
 const LONGEST_SLUG = 40; // characters of a sentence in the name of its file

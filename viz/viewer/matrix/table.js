@@ -8,17 +8,20 @@ import { titleOfMatrix } from '../state/labels.js';
 import { rowName } from '../drawing/names.js';
 import { say } from '../locales/language.js';
 
+// Returns { node, toggle }: `toggle` opens it in place of the matrix or closes it, and says whether it is open.
 export function createTable(store) {
-  const attributes = { tabindex: '0', role: 'region', 'aria-label': say('Table of values') };
-  const room = element('div', { class: 'hl-scroll hl-table-room', ...attributes });
-  const summary = element('summary', {}, say('Read this matrix as a table'));
-  const details = element('details', { class: 'hl-table' }, summary, room);
-  const draw = () => room.replaceChildren(tableOf(store.get()));
-  details.addEventListener('toggle', () => (details.open && store.get().record ? draw() : room.replaceChildren()));
+  const attributes = { tabindex: '0', role: 'region', 'aria-label': say('Table of values'), hidden: true };
+  const node = element('div', { class: 'hl-scroll hl-table', ...attributes });
+  const draw = (state) => node.replaceChildren(...(node.hidden || !state.record ? [] : [tableOf(state)]));
   store.subscribe((state, before) => {
-    if (details.open && state.record && gridChanged(state, before)) draw();
+    if (!node.hidden && state.record && gridChanged(state, before)) draw(state);
   });
-  return details;
+  const toggle = () => {
+    node.hidden = !node.hidden;
+    draw(store.get());
+    return !node.hidden;
+  };
+  return { node, toggle };
 }
 
 function tableOf(state) {

@@ -1,39 +1,89 @@
-// The rows above the matrix: its title, which values it shows and how, and the menu Export.
+// The rows above the matrix: its title, what it shows, one menu with all other choices, and what its arcs mean.
 
 import { createButton, element } from '../drawing/dom.js';
 import { toggleAverage } from '../state/actions.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { availableValues, chooseValue } from '../state/value_choice.js';
-import { VALUES } from '../values/values.js';
+import { isSubtracted, shownValue } from '../state/comparison.js';
+import { rowOffset } from '../state/queries.js';
+import { leaveOneOut } from '../values/leave_one_out.js';
+import { USUAL, VALUES } from '../values/values.js';
 import { whyNot } from '../transport/requests.js';
-import { tabs } from '../drawing/widgets.js';
+import { createMenu, tabs } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
-function tab(text, title, onclick) {
-  return createButton('hl-tab', onclick, { title }, text);
-}
+const FIRST = [USUAL, leaveOneOut]; // the others are in the menu
 
-// `menu` is the menu Export, or null where the page has one.
-export function createHeading(store, menu) {
+// `toolbar` is null for side B, whose choices are those of A. `menu` is the menu Export, or null where the page has one.
+export function createHeading(store, toolbar, menu) {
   const title = element('h2');
-  const several = {
-    mean: tab(say('Average'), say('the mean over the heads (A)'), () => store.change(reduceTo(store.get(), 'mean'))),
-    max: tab(say('Max'), say('the largest value over the heads'), () => store.change(reduceTo(store.get(), 'max'))),
-  };
-  const node = element(
-    'div',
-    { class: 'hl-bar' },
-    title,
-    tabs(say('Several heads as one'), several.mean, several.max),
-    menu,
-  );
+  const arcs = element('p', { class: 'hl-arcs-meaning hl-soft' });
   store.subscribe((state) => {
     if (!state.record) return;
-    title.textContent = titleOfMatrix(state);
-    const isSeveral = state.head === null || state.selection.length > 0;
-    for (const [reduce, button] of Object.entries(several))
-      button.setAttribute('aria-pressed', isSeveral && state.reduce === reduce);
+    title.textContent = title.title = titleOfMatrix(state);
+    arcs.textContent = meaningOfArcs(state);
   });
+  return [element('div', { class: 'hl-bar' }, title, toolbar, menu), arcs];
+}
+
+// Which word of the translation an arc of the strip ends at.
+function meaningOfArcs(state) {
+  const { arcs } = shownValue(state);
+  if (arcs) return arcs();
+  if (state.kind !== 'cross' || isSubtracted(state)) return '';
+  if (rowOffset(state) < 0) return say('This head looks up the word just written.');
+  return say('Each word is joined with what is read to write it.');
+}
+
+export function createToolbar(server, table) {
+  const { store } = server;
+  const item = (text, title, onclick) => createButton('hl-item', onclick, { title }, text);
+  const buttonOf = (value) => {
+    const choose = () => store.change(chooseValue(store.get(), value));
+    const look = FIRST.includes(value) ? 'hl-tab' : 'hl-item';
+    return { value, button: createButton(look, choose, { 'data-value': value.name }, value.button()) };
+  };
+  const [first, others] = [FIRST, VALUES.filter((value) => !FIRST.includes(value))].map((some) => some.map(buttonOf));
+  const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
+  const reduced = (reduce) => () => store.change(reduceTo(store.get(), reduce));
+  const toggles = {
+    fit: item(
+      say('Whole matrix'),
+      say('show the whole matrix in small cells; otherwise it scrolls (F)'),
+      toggle('fit', true, false),
+    ),
+    words: item(
+      say('Join word pieces'),
+      say('merge sub-words: the sum over keys, the mean over queries (W)'),
+      toggle('words', true, false),
+    ),
+    hideSpecials: item(
+      say('Hide <s> and </s>'),
+      say('leave out <s> and </s> and scale up the other weights (S)'),
+      toggle('hideSpecials', true, false),
+    ),
+    scale: item(
+      say('Colour by row'),
+      say('colour each row by its own largest value'),
+      toggle('scale', 'row', 'shared'),
+    ),
+    mean: item(say('Average of the heads'), say('the mean over the heads of the layer (A)'), reduced('mean')),
+    max: item(say('Largest of the heads'), say('the largest value over the heads of the layer'), reduced('max')),
+  };
+  const asTable = item(say('Read as a table'), null, () => {
+    asTable.setAttribute('aria-pressed', table.toggle());
+    menu.open = false;
+  });
+  const entries = [...others.map(({ button }) => button), ...Object.values(toggles), createThreshold(store), asTable];
+  const menu = createMenu(say('View'), say('other values, and how the matrix is drawn'), ...entries);
+  const node = element(
+    'div',
+    { class: 'hl-toolbar', role: 'toolbar', 'aria-label': say('What the matrix shows') },
+    tabs(say('Value'), ...first.map(({ button }) => button)),
+    menu,
+  );
+  const parts = { server, values: [...first, ...others], toggles, name: menu.firstChild };
+  store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
 
@@ -44,38 +94,8 @@ function reduceTo(state, reduce) {
   return { ...toggleAverage(state), reduce };
 }
 
-export function createToolbar(server) {
-  const { store } = server;
-  const values = VALUES.map((value) => {
-    const choose = () => store.change(chooseValue(store.get(), value));
-    return { value, button: createButton('hl-tab', choose, { 'data-value': value.name }, value.button()) };
-  });
-  const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
-  const specials = say('leave out <s> and </s> and scale up the other weights (S)');
-  const words = say('merge sub-words: the sum over keys, the mean over queries (W)');
-  const toggles = {
-    hideSpecials: tab(say('Hide specials'), specials, toggle('hideSpecials', true, false)),
-    words: tab(say('Words'), words, toggle('words', true, false)),
-    fit: tab(
-      say('Fit'),
-      say('show the whole matrix in small cells; otherwise it scrolls (F)'),
-      toggle('fit', true, false),
-    ),
-    scale: tab(say('By row'), say('colour each row by its own largest value'), toggle('scale', 'row', 'shared')),
-  };
-  const node = element(
-    'div',
-    { class: 'hl-toolbar', role: 'toolbar', 'aria-label': say('What the matrix shows') },
-    tabs(say('Value'), ...values.map(({ button }) => button)),
-    tabs(say('View'), ...Object.values(toggles)),
-  );
-  const parts = { server, values, toggles };
-  store.subscribe((state) => renderToolbar(parts, state));
-  return node;
-}
-
 // The share of each row that is shown in full colour.
-export function createThreshold(store) {
+function createThreshold(store) {
   const range = { type: 'range', min: 50, max: 100, step: 1, value: 100 };
   const input = element('input', { ...range, 'aria-label': say('Share of each row that is shown') });
   const output = element('output', { class: 'hl-number' });
@@ -86,10 +106,10 @@ export function createThreshold(store) {
     output.textContent = say('{share} %', { share: percent });
   });
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
-  return element('label', { class: 'hl-threshold hl-soft', title }, say('Shown'), input, output);
+  return element('label', { class: 'hl-threshold hl-item', title }, say('Hide small weights'), input, output);
 }
 
-function renderToolbar({ server, values, toggles }, state) {
+function renderToolbar({ server, values, toggles, name }, state) {
   if (!state.record) return;
   const available = availableValues(state, server.ask !== null);
   for (const { value, button } of values) {
@@ -97,8 +117,17 @@ function renderToolbar({ server, values, toggles }, state) {
     button.disabled = !available.includes(value);
     button.title = button.disabled ? whyNot(server, value.request) : value.meaning();
   }
-  toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
-  toggles.words.setAttribute('aria-pressed', state.words);
-  toggles.fit.setAttribute('aria-pressed', state.fit);
-  toggles.scale.setAttribute('aria-pressed', state.scale === 'row');
+  const other = values.find(({ value }) => value.name === state.mode && !FIRST.includes(value));
+  name.textContent = `${other ? other.value.button() : say('View')} ▾`;
+  name.setAttribute('aria-pressed', other !== undefined);
+  const isSeveral = state.head === null || state.selection.length > 0;
+  const pressed = {
+    fit: state.fit,
+    words: state.words,
+    hideSpecials: state.hideSpecials,
+    scale: state.scale === 'row',
+    mean: isSeveral && state.reduce === 'mean',
+    max: isSeveral && state.reduce === 'max',
+  };
+  for (const [one, button] of Object.entries(toggles)) button.setAttribute('aria-pressed', pressed[one]);
 }

@@ -1,7 +1,6 @@
-// Opens the playground: its button, its address, and its code, which the page fetches when it is first needed.
+// Opens the playground: its address, and its code, which the page fetches when it is first needed.
 // @ts-nocheck
 
-import { createButton } from '../drawing/dom.js';
 import { chapterOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
 import { rewriteAddress } from '../domain/address_bar.js';
@@ -20,7 +19,7 @@ function withChapter(address, learn) {
   return `#${parameters}`;
 }
 
-// Returns the button. The playground opens in `root` while the page's address is one of its own. `page` has
+// Returns the function that opens it. The playground opens in `root` while the page's address is one of its own. `page` has
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
 export function createEntry(store, root, page) {
   let opening = null;
@@ -60,8 +59,7 @@ export function createEntry(store, root, page) {
     rewriteAddress(withChapter(location.hash, learn));
   });
   follow();
-  const open = () => (location.hash = withChapter(last, store.get().learn));
-  return createButton('hl-tab', open, {}, say('Playground'));
+  return () => (location.hash = withChapter(last, store.get().learn));
 }
 
 // An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes
@@ -78,5 +76,7 @@ export function withOwnModels(ask, engine, settings) {
     worker.postMessage({ embedded: { name, files } });
     own.set(name, { worker, ask: workerAsker(worker) });
   };
-  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn: (name) => own.has(name) });
+  const isOwn = (name) => own.has(name);
+  const isHere = (name) => Boolean(ask.isLocal) || isOwn(name); // no request leaves the page
+  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn, isHere });
 }

@@ -2,7 +2,7 @@
 
 import { USUAL, chosenValue } from '../values/values.js';
 import { clamp } from '../domain/math.js';
-import { KINDS } from '../domain/payload.js';
+import { KINDS, placesOfWord } from '../domain/payload.js';
 import { chosenHeads, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
@@ -18,7 +18,9 @@ const RESTORED = [
 ];
 
 // What a sentence of In short can change.
-const OPENED = ['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step'];
+const OPENED = [
+  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step', 'questions'],
+];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
 /** @type {(state: State, changesOf: (state: State) => Changes) => Changes} */
@@ -41,6 +43,13 @@ export function togglePin({ pin }, spot) {
   const toggle = (now, then) => (now === null ? then : now === then ? null : now);
   const [row, column] = [toggle(spot.row, pin.row), toggle(spot.column, pin.column)];
   return { pin: row === null && column === null ? null : { row, column } };
+}
+
+// Removes the word of a source token, or brings it back.
+/** @type {(state: State, place: number) => Changes} */
+export function toggleRemoved({ record, removedAt }, place) {
+  const [first] = placesOfWord(record.tokens.source, place);
+  return { removedAt: removedAt === first ? null : first };
 }
 
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.
@@ -94,10 +103,12 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 }
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
-// best is chosen. The choices made for a sentence of the training end with it.
-/** @type {(state: State, record: TranslationRecord) => Changes} */
-export function showRecord(state, record) {
-  const back = isElsewhere(state) ? goHome(state) : {};
+// best is chosen. The choices made for a sentence of the training, and what In short opened, end with it.
+/** @type {(opened: State, record: TranslationRecord) => Changes} */
+export function showRecord(opened, record) {
+  const { mutes: _, ...closed } = closeAside(opened);
+  const state = { ...opened, ...closeAside(opened) };
+  const back = { ...closed, ...(isElsewhere(state) ? goHome(state) : {}) };
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
   const instead = withoutRow(state.instead); // the row belongs to the sentence before
@@ -162,7 +173,8 @@ function createView(state, record) {
 
 /** @type {(state: State | EmptyState, record: TranslationRecord) => Changes} */
 function choicesFor(state, record) {
-  const changes = { hover: null, drawing: null, error: null };
+  const isSame = state.record?.model.name === record.model.name && state.record.source_text === record.source_text;
+  const changes = { hover: null, drawing: null, error: null, removedAt: isSame ? state.removedAt : null };
   if (sameHeads(state.record, record)) return changes;
   return { ...changes, reference: null, ...headOf(clearestHead(record)) };
 }

@@ -19,7 +19,7 @@ import { say } from '../locales/language.js';
 export const SIDE_B_BY = ['model', 'step', 'sentence'];
 /** @type {Readonly<SideB>} */
 export const NO_SIDE_B = Object.freeze({ by: null, with: '', to: '', separate: false });
-const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
+const LEAST_SHARED = 0.2; // of the rows and of the columns of A, special tokens aside, for a difference
 
 // What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
 /** @type {(state: State | EmptyState) => Question | null} */
@@ -43,6 +43,17 @@ export function recordOfB(state) {
 /** @type {(state: State) => TranslationRecord | null} */
 export function otherRecord(state) {
   return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
+}
+
+// The token that the other side has in the place of the token of the step, by the same model; null if it is the same one.
+/** @type {(state: State) => Token | null} */
+export function oppositeWord(state) {
+  const { record, step } = state;
+  const other = otherRecord(state);
+  if (other?.model.name !== record.model.name) return null;
+  const { predicted } = other.tokens;
+  const place = counterparts(record.tokens.predicted, predicted)[step];
+  return place === null || predicted[place].id === record.tokens.predicted[step].id ? null : predicted[place];
 }
 
 // Whether the record of B answers what is asked now.

@@ -1,8 +1,9 @@
 // Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
 
-import { largest } from '../domain/math.js';
 import { otherRecord } from './comparison.js';
 import { say, tell, localNumber } from '../locales/language.js';
+
+export const MARKED = [2, 10, 100]; // factors that the legend of the marks names
 
 // Importance is known only after the server has computed it.
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
@@ -61,12 +62,16 @@ export function sortedHeads(state) {
   return all.sort((one, other) => value(other) - value(one));
 }
 
-// The importance of a head from 0 to 1: its change as a share of the largest change by any head, of both sides.
-/** @type {(state: State, layer: number, head: number) => number} */
-export function importanceShare(state, layer, head) {
-  const importance = importanceOf(state);
-  const all = [importance, importanceBeside(state)].flatMap((one) => Object.values(one ?? {}).flat(2));
-  return importance ? Math.abs(importance[state.kind][layer][head]) / largest(all) : 0;
+// How dark the mark of a head is, from 0 to 1: how much less likely the translation is without the head, on one scale for all
+// sentences, which is logarithmic.
+/** @type {(changes: ByKind<number[][]>, head: Head) => number} */
+export function darknessOf(changes, [kind, layer, head]) {
+  return darknessOfFactor(Math.exp(-changes[kind][layer][head]));
+}
+
+/** @type {(factor: number) => number} */
+export function darknessOfFactor(factor) {
+  return Math.min(1, Math.max(0, Math.log(factor) / Math.log(MARKED[MARKED.length - 1])));
 }
 
 // Warnings about a sentence that is far from what the model was trained on.

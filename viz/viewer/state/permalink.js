@@ -23,9 +23,11 @@ const LONGEST_STEP = 9; // digits
 const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
-// Always names kind, layer and head; writes other choices only if they differ from the choices of a new page.
+// Always names kind, layer and head; writes other choices only if they differ from the choices of a new page. What a
+// sentence of In short opened is not written.
 /** @type {(state: State) => string} */
-export function toAddress(state) {
+export function toAddress(opened) {
+  const state = /** @type {State} */ ({ ...opened, ...opened.aside });
   /** @type {{ [name: string]: any }} */
   const parameters = { v: VERSION, ...taskParameters(state.home.record), ...viewParameters(state) };
   Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });
@@ -37,8 +39,8 @@ export function toAddress(state) {
   Object.assign(parameters, insteadParameters(state.instead), sideBParameters(state.sideB));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   Object.assign(parameters, linkOfValue(state));
-  // In short measures it anyway.
-  if (importanceOf(state) && state.panel !== 'summary') parameters.marks = 'importance';
+  if (importanceOf(state) && state.importance?.isAsked) parameters.marks = 'importance';
+  if (state.removedAt !== null) parameters.without = state.removedAt + 1;
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';
@@ -180,6 +182,7 @@ export function fromAddress(address, record) {
     mutes: headsOf((parameters.get('mute') ?? '').split(',')),
     instead: insteadOf(parameters),
     pin: pinOf(parameters),
+    removedAt: index(parameters, 'without'),
     step: index(parameters, 'step') ?? 0,
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',

@@ -3,7 +3,7 @@
 
 import { counterparts } from '../domain/counterparts.js';
 import { hasHeads } from '../domain/heads.js';
-import { recordOfB } from './comparison.js';
+import { oppositeWord, recordOfB } from './comparison.js';
 import { axes } from '../domain/payload.js';
 import { clearestHead, headOf, sameHeads, withoutRow } from './actions.js';
 import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle } from './store.js';
@@ -48,6 +48,8 @@ export function stateOfB(state) {
 function makeStateOfB(state) {
   const { beside, home, shown, theme } = state;
   if (recordOfB(state) === null) return { ...EMPTY, theme, side: 'B' };
+  const isOpposite = state.other !== null && oppositeWord(state)?.id === state.other;
+  const [own, others] = [state.record, beside.record].map(({ tokens }) => tokens.predicted);
   const made = {
     ...state,
     ...pick(beside, OWN),
@@ -61,13 +63,14 @@ function makeStateOfB(state) {
     reference: null,
     mutes: NO_HEADS,
     gold: '',
-    questions: state.questions.filter((name) => name === 'links'),
+    questions: state.questions.filter((name) => name === 'links' || (name === 'contributions' && isOpposite)),
     instead: withoutRow(state.instead),
     aside: null,
     drawing: null,
   };
   for (const name of SPOTS) made[name] = spotOn(state, beside.record, state[name]);
-  return { ...made, ...settle(made) };
+  const step = counterparts(own, others)[state.step];
+  return { ...made, ...settle(made), ...(step === null ? {} : { step }) };
 }
 
 // The state of the other side; null while there is one side.

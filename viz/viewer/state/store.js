@@ -11,7 +11,7 @@ import { sameHead, hasHeads } from '../domain/heads.js';
 
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const TABS = ['summary', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
+export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 /** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
@@ -35,6 +35,7 @@ export const CHOICES = Object.freeze({
   reduce: 'mean', // how several heads become one matrix
   selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
   mode: USUAL.name, // which value of a cell is shown
+  removedAt: null, // the place of the source token whose word is removed
   pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
   instead: ZERO, // what these heads give instead of their own output
@@ -45,7 +46,7 @@ export const CHOICES = Object.freeze({
   scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
-  panel: 'summary', // the open tab of the inspector
+  panel: 'head', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
@@ -103,6 +104,8 @@ export const EMPTY = Object.freeze({
     linked: null, // the address whose sentence is translated next
     view: null, // the address that the answer of the running translation opens
     refused: '', // what an address asked for in vain
+    isTyped: false, // the next translation follows the typing
+    typed: 0, // translations in a row that did
     left: new Map(), // the sentence that was left, by the source language
     downloads: Object.freeze([]), // addresses of the exported files
     exporting: null, // an object for each time that the menu Export was opened
@@ -162,12 +165,12 @@ function modeAfter(state, changes) {
   return isHead && !('mode' in changes) ? { mode: nameOfHeads(state) } : {};
 }
 
-// What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
-// something else to see.
+// What a sentence of In short opened stays once the person chooses something else to see, but for the joined words.
 function asideAfter(before, state) {
-  if (!before.aside || state.aside !== before.aside) return {};
-  if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return { aside: null };
-  return state.panel === 'summary' && before.panel !== 'summary' ? { ...before.aside, aside: null } : {};
+  const { aside } = state;
+  if (!aside || aside !== before.aside) return {};
+  if (!differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return {};
+  return { aside: null, ...(state.words === before.words ? { words: aside.words } : {}) };
 }
 
 // Side B shows the heads of A as long as it has them; otherwise it keeps its last heads.
@@ -195,6 +198,7 @@ export function settle(state) {
     lastHead: clamp(state.head ?? state.lastHead, heads),
     hover: inside(state.hover),
     pin: inside(state.pin),
+    removedAt: (state.removedAt ?? 0) < state.record.tokens.source.length ? state.removedAt : null,
     step: clamp(state.step, state.record.tokens.predicted.length),
     mode: isPossible(state) ? state.mode : USUAL.name,
     sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,

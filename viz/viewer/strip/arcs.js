@@ -7,6 +7,7 @@ import { gridFocus } from '../state/grid.js';
 import { hasValue } from '../domain/fold.js';
 import { hasLink } from '../instruments/links.js';
 
+const DEEPEST = 40; // pixels: a curve goes three quarters as deep, and must not run behind the other line
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 
 export function createArcs() {
@@ -106,7 +107,7 @@ function curve(from, to, kind) {
   }
   const outwards = kind === 'encoder' ? 1 : -1;
   const spread = from.x === to.x ? 7 : 0;
-  const depth = outwards * Math.min(60, 16 + 0.22 * Math.abs(from.x - to.x));
+  const depth = outwards * Math.min(DEEPEST, 16 + 0.22 * Math.abs(from.x - to.x));
   const [left, right] = [from.x - spread, to.x + spread];
   return `M${left} ${from.y}C${left} ${from.y + depth} ${right} ${to.y + depth} ${right} ${to.y}`;
 }

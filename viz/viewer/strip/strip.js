@@ -3,10 +3,10 @@
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../drawing/dom.js';
 import { palette, stepOf } from '../drawing/colormap.js';
 import { fixed } from '../drawing/numbers.js';
-import { labelOf, logP } from '../state/labels.js';
-import { clamp, sum } from '../domain/math.js';
+import { labelOf } from '../state/labels.js';
+import { clamp } from '../domain/math.js';
 import { rangeNotices } from '../state/measures.js';
-import { togglePin } from '../state/actions.js';
+import { togglePin, toggleRemoved } from '../state/actions.js';
 import {
   aboutModel,
   differs,
@@ -14,7 +14,6 @@ import {
   isElsewhere,
   placeOfColumn,
   placesOfRows,
-  rowOffset,
   sameSpot,
   spotOfToken,
 } from '../state/queries.js';
@@ -24,21 +23,24 @@ import { gridChanged, shownGrid } from '../state/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
 import { toggleQuestion } from '../state/questions.js';
 import { isRefused } from '../transport/requests.js';
+import { canRemove, createRemoved, drawRemoved } from './removed.js';
+import { createWordMenu } from './word_menu.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 
 const LEAST_MORE = 8; // pixels of words out of sight that are worth a button
+const OF_REMOVED = ['removedAt', 'mode', 'kind', 'pin', 'words'];
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(server) {
   const { store } = server;
   const analysed = element('p', { class: 'hl-analysed hl-soft' });
-  const text = element('p', { class: 'hl-translation', dir: 'auto' });
-  const facts = element('p', { class: 'hl-soft hl-result-facts', title: logP() });
+  const text = element('p', { class: 'hl-translation', dir: 'auto', lang: '', translate: 'no' });
+  const given = element('span', { class: 'hl-given hl-soft' });
   const notices = element('div', { class: 'hl-notices' });
   const { toggle, beside } = createButtons(server);
-  const line = element('div', { class: 'hl-result-line' }, facts, toggle, beside);
+  const line = element('div', { class: 'hl-result-line' }, given, toggle, beside);
   const result = element(
     'div',
     { class: 'hl-result' },
@@ -46,11 +48,15 @@ export function createStrip(server) {
     element('div', { class: 'hl-result-side' }, line, notices),
   );
   const tokens = createTokens();
-  const legend = element('p', { class: 'hl-soft hl-strip-ends' });
+  const removed = createRemoved(store);
+  const legend = createLegend();
+  const foot = element('div', { class: 'hl-strip-foot' }, removed.node, legend.node);
+  const menu = createWordMenu(server);
   const name = store.get().side === 'B' ? say('Tokens of B') : say('Tokens');
   const attributes = { class: 'hl-panel hl-strip', 'aria-label': name };
-  const node = element('section', attributes, result, tokens.scroll, tokens.more, legend);
-  const parts = { store, analysed, text, facts, toggle, beside, notices, legend, ...tokens, drawn: [], lit: [] };
+  const node = element('section', attributes, result, tokens.scroll, tokens.more, foot, menu.node);
+  const shown = { analysed, text, given, toggle, beside, notices, legend, removed, menu };
+  const parts = { server, store, ...shown, ...tokens, drawn: [], lit: [] };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(parts.body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -96,6 +102,8 @@ function renderStrip(parts, state, before) {
   if (!state.record) return;
   if (differs(state, before, ['record', 'shown', 'sideB', 'beside'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
+  if (differs(state, before, ['record', 'theme', 'removed', ...OF_REMOVED]))
+    drawRemoved(parts.chips.source, parts.removed, state);
   if (differs(state, before, ['record', 'theme', 'words', 'sideB', 'beside'])) markDiffering(parts, state);
   if (gridChanged(state, before) || differs(state, before, ['theme', 'isPrinting', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
@@ -140,17 +148,7 @@ function redraw(parts, state) {
   parts.body.classList.toggle('hl-drawing', isDrawing(state));
   if (links) drawLinks(parts, state.record, links);
   else drawArcs(parts, ownGrid(state), state);
-  parts.legend.textContent = links ? '' : endsOfArcs(state);
   light(parts, state);
-}
-
-// Which word of the translation an arc of cross-attention ends at.
-function endsOfArcs(state) {
-  const { arcs } = ownGrid(state).value;
-  if (arcs) return arcs();
-  if (state.kind !== 'cross') return '';
-  if (rowOffset(state) < 0) return say('This head looks up the word just written.');
-  return say('Each word is joined with what is read to write it.');
 }
 
 // The code of a language as HTML has it; empty for others, such as those of models of letters.
@@ -158,17 +156,19 @@ function languageTag(code = '') {
   return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
 }
 
-function drawTokens({ text, facts, notices, chips }, state) {
+function drawTokens({ text, given, notices, chips, legend }, state) {
   const { record, theme, words } = state;
   const { source, read, predicted } = record.tokens;
   text.lang = chips.target.lang = languageTag(record.target_language);
   chips.source.lang = languageTag(record.source_language);
   text.textContent = text.title = record.text === '' ? say('(nothing)') : readable(record.text);
-  facts.replaceChildren(...factsOf(record));
+  given.textContent = givenText(record);
+  given.hidden = given.textContent === '';
   const warnings = [...rangeNotices(record, aboutModel(state)), ...noticesOf(record)];
   notices.replaceChildren(...warnings.map((notice) => element('p', {}, nameInvisible(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
+  legend.scale.style.background = `linear-gradient(90deg, ${colours.filter((_, place) => place % 16 === 0).join()})`;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
     const forced = step < (record.n_prefix ?? 0) && say('forced');
@@ -204,19 +204,11 @@ function noticesOf({ notices, said = notices }) {
   return said.map(tell);
 }
 
-function factsOf(record) {
-  const facts = [say('log p {value}', { value: fixed(sum(record.log_probabilities), 2) })];
-  const { beam_size: beam = 1 } = record.options ?? {};
-  if (beam > 1 && record.n_prefix !== record.tokens.predicted.length) facts.push(say('beam {size}', { size: beam }));
-  const time = sum(Object.values(record.timings));
-  if (time > 0) facts.push(say('{time} ms', { time: time.toFixed(0) }));
-  const forced = record.n_prefix ?? 0;
-  if (forced === 0) return [facts.join(' · ')];
-  const given =
-    forced === record.tokens.predicted.length
-      ? say('all tokens given')
-      : sayCount(forced, 'first token given', 'first {count} tokens given');
-  return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
+// The tokens that the person gave; empty without any.
+function givenText({ n_prefix: forced = 0, tokens }) {
+  if (forced === 0) return '';
+  if (forced === tokens.predicted.length) return say('all tokens given');
+  return sayCount(forced, 'first token given', 'first {count} tokens given');
 }
 
 /** @type {(side: string, place: number, token: Token, before?: Token | null, facts?: string[]) => HTMLElement} */
@@ -227,6 +219,8 @@ function chip(side, place, token, before = null, facts = []) {
     tabindex: '-1',
     'data-side': side,
     'data-place': place,
+    lang: '',
+    translate: 'no',
     'aria-label': [visible(token), ...known].join(', '),
     title: known.join(', ') || null,
   };
@@ -234,7 +228,8 @@ function chip(side, place, token, before = null, facts = []) {
   return createButton(classes.filter(Boolean).join(' '), null, attributes, tokenText(token));
 }
 
-function listen({ store, body }) {
+function listen(parts) {
+  const { store, body } = parts;
   const chipOf = (event) => event.target.closest('.hl-chip');
   const spotOf = ({ dataset }) => spotOfToken(store.get(), dataset.side, Number(dataset.place));
   body.addEventListener('pointerover', (event) => {
@@ -249,15 +244,24 @@ function listen({ store, body }) {
     const { side, place } = target.dataset;
     const spot = spotOf(target);
     if (isDrawing(state)) store.change(drawLink(state, side, Number(place)));
-    else if (spot) store.change(pinToken(state, spot, side));
+    else actOn(parts, state, target, spot);
   });
   body.addEventListener('keydown', (event) => moveFocus(event, chipOf(event)));
 }
 
-// Pinning a target token opens the panel with the likeliest words of its step.
-function pinToken(state, spot, side) {
-  const changes = togglePin(state, spot);
-  return changes.pin && side === 'target' ? { ...changes, panel: 'step' } : changes;
+// A word of the sentence is removed; a word of the translation is pinned, and shows what else could stand there.
+function actOn({ server, store, menu }, state, target, spot) {
+  const place = Number(target.dataset.place);
+  const isOfSource = target.dataset.side === 'source';
+  if (isOfSource && canRemove(server, state, place)) return store.change(toggleRemoved(state, place));
+  if (spot) store.change(togglePin(state, spot));
+  if (!isOfSource && place > 0 && (!spot || store.get().pin)) menu.show(target, place - 1);
+}
+
+function createLegend() {
+  const scale = element('span', { class: 'hl-scale', 'aria-hidden': 'true' });
+  const name = say('Underline: probability');
+  return { scale, node: element('p', { class: 'hl-chances hl-soft' }, name, ' 0', scale, '1') };
 }
 
 // The left and right arrows move between tokens, in the reading direction of the line.

@@ -1,4 +1,4 @@
-// The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
+// In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
 import { createButton, element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { askImportance, askSummary, forceToken } from '../transport/effects.js';
@@ -6,51 +6,66 @@ import { isAnswered } from '../state/questions.js';
 import { questionOf } from '../instruments/instruments.js';
 import { fixed, percent } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
-import { rangeNotices } from '../state/measures.js';
 import { whyNot } from '../transport/requests.js';
 import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
-import { aboutModel, differs, spotOfToken } from '../state/queries.js';
+import { differs, spotOfToken } from '../state/queries.js';
 import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
-import { createRemovedWord, removeWord } from './removed_word.js';
 import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
+import { chooseValue } from '../state/value_choice.js';
+import { leaveOneOut } from '../values/leave_one_out.js';
 import { nameOfHeads } from '../values/values.js';
 import { THRESHOLDS } from '../domain/limits.js';
-import { say, sayParts } from '../locales/language.js';
+import { say, sayCount, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
 const ALMOST_ALL = 0.999; // a larger share reads “more than”, which does not follow “at least”
-const INPUTS = ['record', 'summary', 'importance', 'values', 'answers', 'busy', 'about'];
+const AT_ONCE = 3; // sentences
+const INPUTS = ['record', 'summary', 'importance', 'values', 'answers', 'busy', 'about', 'translating'];
 
+// The sentences stand under the translation, across the page: three of them, the rest on demand.
 export function createSummary(server) {
-  const [node, removedWord] = [element('section', { class: 'hl-part' }), createRemovedWord(server)];
-  return {
-    node: element('div', {}, node, removedWord.node),
-    draw(state, before) {
-      if (differs(state, before, INPUTS)) drawSummary(server, node, state);
-      removedWord.draw(state, before);
-    },
+  const { store } = server;
+  const sentences = element('ul', { class: 'hl-summary' });
+  const notes = element('div', { class: 'hl-summary-notes' });
+  const all = createButton('hl-tab hl-summary-all', () => unfold(!node.classList.contains('hl-unfolded')), {});
+  const node = element('section', { class: 'hl-panel hl-short', 'aria-label': say('In short') }, sentences, all, notes);
+  const unfold = (isUnfolded) => {
+    node.classList.toggle('hl-unfolded', isUnfolded);
+    all.setAttribute('aria-expanded', isUnfolded);
+    all.textContent = isUnfolded ? say('Fewer ▴') : say('All {count} ▾', { count: sentences.children.length });
   };
+  store.subscribe((state, before) => {
+    if (!state.record || !differs(state, before, INPUTS) || state.translating) return;
+    const isWaiting = isAwaited(server, state);
+    replaceKeepingFocus(sentences, ...(isWaiting ? [] : sentencesOf(server, node, state)));
+    replaceKeepingFocus(notes, ...(isWaiting ? [] : notesOf(server, state, sentences)));
+    all.hidden = sentences.children.length <= AT_ONCE && notes.children.length === 0;
+    unfold(node.classList.contains('hl-unfolded'));
+  });
+  return node;
 }
 
-function drawSummary(server, node, state) {
-  const { record } = state;
-  const about = aboutModel(state);
+// Whether an answer is on its way: a sentence that is read must not change.
+function isAwaited(server, { record, summary, shown }) {
+  if (summary || shown?.type === 'muted' || whyNot(server, 'summary')) return false;
+  const asked = server.requests.get('summary');
+  return asked?.record !== record || asked.isOpen;
+}
+
+function sentencesOf(server, node, state) {
   const open = openersOf(server, node);
-  const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
   const question = questionOf(state, 'lens');
   const lens = question && isAnswered(state, 'lens', question) ? state.answers.lens.answer : null; // of this sentence
-  const sentences = factsOf({ ...state, lens }).map((fact) => {
-    const write = SENTENCES[fact.name];
-    return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
+  return factsOf({ ...state, lens }).map((fact) => {
+    const title = element('p', { class: 'hl-soft' }, TITLES[fact.name](fact));
+    const text = element('div', { class: 'hl-sentence' }, ...SENTENCES[fact.name](fact, open, state.record));
+    return element('li', { 'data-fact': fact.name }, title, text);
   });
-  replaceKeepingFocus(
-    node,
-    element('h3', {}, say('What happened here')),
-    element('ul', { class: 'hl-summary' }, ...warnings, ...sentences),
-    ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),
-    ...rest(server, state),
-  );
+}
+
+function notesOf(server, state, sentences) {
+  return [...(sentences.querySelector(`.${PIECE}`) ? [aboutPieces()] : []), ...rest(server, state)];
 }
 
 function aboutPieces() {
@@ -81,6 +96,22 @@ function rest(server, state) {
   ];
 }
 
+// What each sentence is about, by the name of its fact.
+const TITLES = {
+  missing: () => say('Is a word missing?'),
+  spelled: () => say('Check this word'),
+  doubted: () => say('Check this word'),
+  unsure: ({ count }) => sayCount(count, 'It hesitated', 'It hesitated at {count} places'),
+  sure: () => say('Where it was least sure'),
+  depends: () => say('It depends'),
+  spare: () => say('What it could spare'),
+  moved: () => say('Another order'),
+  'in order': () => say('The same order'),
+  heads: () => say('Heads it needs most'),
+  'no head': () => say('No single head decides'),
+  late: ({ layer, layers }) => say('Decided only in layer {layer} of {layers}', { layer: layer + 1, layers }),
+};
+
 // The sentences by the name of their fact; each returns elements and strings. `open` has the buttons.
 const SENTENCES = {
   missing: ({ words, count }, open) => {
@@ -102,8 +133,7 @@ const SENTENCES = {
       'The model knows {word} only in {count} pieces ({pieces}), and it was unsure of {made}, which depends on it: check that.',
       { word: open.source(word), made: quoted(made), count: pieces.length, pieces: listOf(pieces) },
     ),
-  unsure: ({ steps, count }, open, record) => [
-    count > steps.length ? say('It hesitated at {count} places, most at these:', { count }) : say('It hesitated here:'),
+  unsure: ({ steps }, open, record) => [
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   sure: ({ steps, isForced }, open, record) => [
@@ -154,20 +184,14 @@ const SENTENCES = {
         );
   },
   'in order': () => [say('Nothing changed places: the words come in the order of the words that they depend on most.')],
-  heads: ({ count, heads }, open, record) => [
-    say('Of its {count} heads (the small squares) it needed these most. Without one, the translation is less likely:', {
-      count,
-    }),
-    list(heads, (one) => withoutHead(one, open, record)),
-  ],
+  heads: ({ heads }, open, record) => [list(heads, (one) => withoutHead(one, open, record))],
   'no head': ({ count, share }) => [
     say(
       'It needed no single one of its {count} heads (the small squares): without any one of them, the translation keeps at least {share} of its probability.',
       { count, share: percent(Math.min(share, ALMOST_ALL)) },
     ),
   ],
-  late: ({ words, layer, layers }, open, record) => {
-    const place = { layer: layer + 1, layers };
+  late: ({ words }, open, record) => {
     const lineOf = ({ step, other }) =>
       other
         ? sayParts('{word}; before that, “{other}” came first', {
@@ -175,7 +199,7 @@ const SENTENCES = {
             other: tokenName(record, other),
           })
         : [open.layers(step, record)];
-    return [say('Decided last, in layer {layer} of {layers}:', place), list(words, lineOf)];
+    return [list(words, lineOf)];
   },
 };
 
@@ -201,10 +225,10 @@ function largestDoubt() {
 
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
-  if (text === null) return sayParts('{head}: {factor} times.', parts);
+  if (text === null) return sayParts('{head} silent: {factor} times less likely.', parts);
   return text === record.text
-    ? sayParts('{head}: {factor} times; the words stay the same.', parts)
-    : sayParts('{head}: {factor} times, and becomes “{text}”', parts);
+    ? sayParts('{head} silent: {factor} times less likely, but the same words.', parts)
+    : sayParts('{head} silent: {factor} times less likely, and the translation is “{text}”', parts);
 }
 
 function timesText(factor) {
@@ -232,11 +256,11 @@ function joined(nodes) {
 // The buttons in the sentences: what each names, and the view that it opens.
 function openersOf(server, node) {
   const { store } = server;
-  const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
-  const inMatrix = (changesOf) => () => {
-    change(changesOf)();
-    node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
+  const openIn = (panel) => (changesOf) => () => {
+    store.change(openAside(store.get(), changesOf));
+    node.parentElement.querySelector(panel).scrollIntoView({ block: 'nearest' });
   };
+  const [change, inMatrix] = ['.hl-inspector', '.hl-centre'].map(openIn);
   const step = (place, record, title, changesOf) =>
     openButton(
       wordAt(
@@ -290,6 +314,13 @@ function forceButton(server, place, rival) {
   });
   found.disabled = reason !== null;
   return found;
+}
+
+// What is lost without a source word, whose pieces are hidden together; `made` is a word of the translation or null.
+/** @type {(state: State, from: { places: number[] }, made: { places: number[] } | null) => Changes} */
+function removeWord(state, from, made) {
+  const words = state.words || [from, made].some((one) => (one?.places.length ?? 0) > 1);
+  return { ...chooseValue(state, leaveOneOut), words, pin: { row: made && made.places[0], column: from.places[0] } };
 }
 
 // The head on screen and muted, with what that changes.

@@ -101,26 +101,31 @@ async function followValue(server, state, before) {
   else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
 }
 
-// The whole translation without the source word that is pinned while losses are shown.
+// The whole translation without the source word that is removed, or pinned while losses are shown.
 async function followRemoved(server, state, before) {
   const { record } = state;
   const places = removedPlaces(state);
-  if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'remove_word')) return;
+  if (
+    !places ||
+    !differs(state, before, ['record', 'removedAt', 'mode', 'pin', 'words']) ||
+    whyNot(server, 'remove_word')
+  )
+    return;
   if (sameQuestion(state.removed?.places, places)) return;
   const answer = await request(server, 'remove_word', { do: 'remove_word', places, ...givenPrefix(record) });
   const { store } = server;
   if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
 }
 
-// What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
-// choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
+// What In short says beyond the record: not asked at once, since a link that is opened may choose another view. Muted heads
+// are not part of it, so a translation with muted heads has its record alone.
 function followSummary(server, state, before) {
   const running = server.requests.get('summary');
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
-  if (!differs(state, before, ['panel', 'record'])) return;
+  if (state.record === before.record) return;
   queueMicrotask(() => {
-    const { panel, record, summary, shown } = server.store.get();
-    if (panel !== 'summary' || summary || shown?.type === 'muted') return;
+    const { record, summary, shown } = server.store.get();
+    if (summary || shown?.type === 'muted') return;
     if (!whyNot(server, 'summary') && !isRequested(server, 'summary', summaryQuestion(record))) askSummary(server);
   });
 }
@@ -284,7 +289,7 @@ export async function askImportance(server) {
   const refusal = whyNot(server, nameOfImportance(before));
   if (refusal) return store.change({ error: refusal });
   const { instead } = before;
-  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead });
+  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
   const ids = targetIds(sourceView(before).record);
   const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
   const state = store.get();

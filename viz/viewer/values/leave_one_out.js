@@ -16,7 +16,7 @@ export const leaveOneOut = {
   ...OF_HEADS,
   name: 'leave_one_out',
   formerNames: ['without'],
-  button: () => say('Removed word'),
+  button: () => say('Remove a word'),
   meaning: () =>
     say(
       'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
@@ -68,12 +68,22 @@ function sayCell(
   const instead = tokenWithout(answer, hidden, steps[0]);
   const found = {
     ...names,
-    value: element('span', { class: 'hl-value' }, fixed(loss)),
+    value: element('span', { class: 'hl-value' }, fixed(Math.abs(loss))),
     before: percent(Math.exp(before)),
     after: percent(Math.exp(before - loss)),
     other: element('strong', {}, tokenText(instead)),
   };
   const isOther = instead.id !== record.tokens.predicted[steps[0]].id;
+  if (loss < 0)
+    return isOther
+      ? sayParts(
+          'Without {column}, {row} gains {value} nat of log p: {before} become {after}; likeliest is {other}',
+          found,
+        )
+      : sayParts(
+          'Without {column}, {row} gains {value} nat of log p: {before} become {after}; it stays the likeliest',
+          found,
+        );
   return isOther
     ? sayParts(
         'Without {column}, {row} loses {value} nat of its log p: {before} become {after}; likeliest is {other}',
@@ -107,15 +117,16 @@ function groupOf(groups, places) {
   return groups.findIndex((group) => group.length === places.length && group[0] === places[0]);
 }
 
-// The places of the source word that is pinned while losses are chosen; null without one.
+// The places of the source word that is removed, or pinned while losses are chosen; null without one.
 /** @type {(state: State) => number[] | null} */
-export function removedPlaces({ record, mode, kind, pin, words }) {
+export function removedPlaces({ record, mode, kind, pin, words, removedAt }) {
+  if (removedAt !== null) return placesOfWord(record.tokens.source, removedAt);
   const column = pin?.column ?? null;
   if (mode !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
   return words ? placesOfWord(record.tokens.source, column) : [column];
 }
 
-// What the whole translation is without the pinned source word; empty until it is known.
+// What the whole translation is without that source word; empty until it is known.
 /** @type {(state: State) => string} */
 export function translationWithout(state) {
   const { record, removed } = state;

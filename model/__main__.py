@@ -18,6 +18,7 @@ from model.errors import UserError
 from model.files import decode_lines
 from model.importing.exporting import Form, export
 from model.importing.importer import Bits, import_model
+from model.importing.own_models import Told
 from model.notices import find_notices
 from model.results import Hypothesis
 from model.storage.checkpoint import find_model, load
@@ -68,18 +69,29 @@ def translate(
 
 
 def import_checkpoint(
-    model: Annotated[str, tyro.conf.Positional], output: Path | None = None, bits: Bits = 8
+    model: Annotated[str, tyro.conf.Positional],
+    output: Path | None = None,
+    bits: Bits = 8,
+    layout: str = "",
+    heads: int = 0,
+    source_vocabulary: Path | None = None,
+    target_vocabulary: Path | None = None,
 ) -> None:
     """Import a model of another program, such as one of OPUS-MT, which every command can then open.
 
     Args:
-        model: A folder with a checkpoint of a family that is known here, or its name on the Hugging Face hub.
+        model: A folder or file with a model of a kind known here, or its name on the Hugging Face hub.
         output: The model directory to write; assets/models/NAME if not given.
         bits: Bits of each number in a matrix; 8 have a scale per row.
+        layout: Of a model that you trained: the tutorial or toolkit, if its file does not tell.
+        heads: How many heads it has, if its file does not say so.
+        source_vocabulary: The list of its source words, if it lies elsewhere.
+        target_vocabulary: The list of its target words.
     """
-    name = Path(model).resolve().name if Path(model).is_dir() else model.rsplit("/", 1)[-1]
+    path = Path(model).resolve()
+    name = path.name if path.is_dir() else path.stem if path.is_file() else model.rsplit("/", 1)[-1]
     output = output or Path("assets/models") / name
-    imported = import_model(model, output, bits)
+    imported = import_model(model, output, bits, Told(layout, heads, source_vocabulary, target_vocabulary))
     info = imported.info
     print(f"Wrote {output}: {info.title}. Try: python -m model translate --model {output}")
     if bits == 8:

@@ -52,7 +52,7 @@ def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS
     if (code := _unknown_code(checkpoint, text)) is not None:
         notices.append(Sentence("The model has no language {code} and reads the code as text.", code=code))
     tokens = tokenizer.source_tokens(text)
-    pieces = [token.piece for token in tokens[: -len(tokenizer.ending)]]
+    pieces = [token.piece for token in tokens[: len(tokens) - len(tokenizer.ending)]]
     if problem := _problem_of_pieces(checkpoint, pieces, max_tokens):
         raise problem
     written = normalise(text)

@@ -58,7 +58,9 @@ class Translator(OnHub):
         self.inference = Inference(checkpoint.model, use_kernels)
         self.name = name
         self.directory = directory  # None for a model that was made in memory
-        self.max_tokens = max_tokens  # of a source sentence, </s> included
+        # Of a source sentence, </s> included; its translation needs learned positions too.
+        learned = checkpoint.model.config.n_positions
+        self.max_tokens = min(max_tokens, SearchOptions().longest_source(learned)) if learned else max_tokens
         self._tokens: dict[int, Token] = {}  # those that were shown
 
     @classmethod

@@ -36,6 +36,10 @@ class SearchOptions:
         """Maximum number of target tokens, </s> included, for a source of this many tokens."""
         return 2 * source_length + 10
 
+    def longest_source(self, limit: int) -> int:
+        """The longest source whose translation has at most this many tokens."""
+        return (limit - 10) // 2
+
 
 def length_penalty(length: int, alpha: float) -> float:
     """lp(Y) = ((5 + |Y|) / 6)^alpha, equation 14 of Wu et al. 2016."""

@@ -103,7 +103,7 @@ class IncrementalDecoder:
         self.bias: Float[Tensor, "H 1 T"] | None = None
         self.embedding = model.target_embedding
         self.layers = [_layer(cast(DecoderLayer, layer), dtype) for layer in model.decoder]
-        self.final = _norm(model.decoder_norm, True) if config.norm == "pre" else None
+        self.final = _norm(model.decoder_norm, True) if config.of_decoder.has_final_norm else None
         rows = len(encoded.cross_kv[0].key) * beam_size
         vocabulary = model.output.weight.t().to(dtype)
         # From two rows on, this layout saves more time than the copy takes.

@@ -83,6 +83,10 @@ def _check(checkpoint: Checkpoint) -> None:
         raise UserError("Only a model with one vocabulary and tied weights can be exported; train one.")
     if config.positions != "sinusoidal" or config.embedding_norm:
         raise UserError("Only a model with the paper's positions can be exported; train one with them.")
+    if config.final_norm != "pre" or config.of_decoder != config:
+        raise UserError(
+            "Only a model whose sides have the same form can be exported; train one without these."
+        )
     if config.has_parts_of_t5:
         raise UserError(
             "A model with gated, rms_norm or d_key cannot be exported; train one without these settings."

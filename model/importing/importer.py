@@ -35,6 +35,7 @@ from model.importing.files.settings import (
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
 from model.importing.files.weights import BIN, INDEX, SAFETENSORS, SHARDS, Weights, read_weights
 from model.importing.generation import read_generation
+from model.importing.own_models import Told, find_own, open_own
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, save
@@ -55,15 +56,15 @@ FILES = (
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
-    """Write the model directory `output` from a checkpoint: a folder, or a name on the hub.
+def import_model(name: str, output: Path, bits: Bits = 8, told: Told | None = None) -> Checkpoint:
+    """Write the model directory `output` from a checkpoint: a folder, a file, or a name on the hub.
 
     Matrices take `bits` bits. Raises UserError for a broken checkpoint, for one of another architecture, for
     weights that do not fit `bits`, and if `output` exists or cannot be written; then nothing is written.
     """
     if os.path.lexists(output):  # a link to nothing too
         raise UserError(f"{output} exists already; delete it or name another folder with --output.")
-    checkpoint = read_checkpoint(name)
+    checkpoint = read_checkpoint(name, told)
     notes = checkpoint.notes
     _check_range(checkpoint.model, name, bits)
     try:
@@ -84,8 +85,12 @@ def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
     return replace(result, notes=notes)
 
 
-def read_checkpoint(name: str) -> Checkpoint:
-    """Read a checkpoint of a folder or of the hub. Raises UserError."""
+def read_checkpoint(name: str, told: Told | None = None) -> Checkpoint:
+    """Read a checkpoint of a folder, a file or the hub. Raises UserError."""
+    if (file := find_own(Path(name))) is not None:
+        return _read_own(
+            file, file.stem if Path(name).is_file() else Path(name).resolve().name, told or Told()
+        )
     directory, origin = _find(name)
     family = _family(directory)
     notes = check_settings(directory, family)
@@ -122,6 +127,25 @@ def read_checkpoint(name: str) -> Checkpoint:
     info = replace(model_info(origin, named, tokenizer.language_codes), prompts=plan.prompts)
     card = import_card(info, family, FAMILIES[family].title, readme, config, notes)
     return Checkpoint(model, tokenizer, sides.target.tokenizer, info, card, notes=notes)
+
+
+def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
+    """A model that somebody trained with a tutorial or a toolkit."""
+    own = open_own(file, told)
+    config = own.plan.config
+    if config.n_parameters > MAX_PARAMETERS:
+        raise UserError(
+            f"{file} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
+        )
+    model = Transformer(config).eval()
+    _fill(model, own.plan, own.weights)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError(f"{file} has weights that are not finite numbers; copy it again.")
+    notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
+    info = model_info(origin, {}, ())
+    card = import_card(info, own.name, own.layout.title, "", config, notes)
+    source, target, _ = own.plan.sides
+    return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)
 
 
 def _check_size(config: ModelConfig, weights: Weights) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from model.errors import UserError, quote_untrusted
@@ -21,6 +21,7 @@ LARGEST = {
     "d_key": 256,
     "n_buckets": 256,
     "max_distance": 16_384,
+    "decoder_ff": 16_384,
 }
 # Few weights can make many maps, so these are bounded too.
 MOST_HEADS = 768  # of the three kinds of attention; Pegasus has as many
@@ -29,10 +30,20 @@ MOST_QUERIES = 65_536  # numbers in the queries of all heads; Pegasus has 49,152
 CHOICES = {
     "norm": ("pre", "post"),
     "activation": ("relu", "silu", "gelu", "gelu_new"),  # gelu_new has a hyperbolic tangent in place of erf
-    "positions": ("sinusoidal", "fairseq", "learned", "relative", "none"),
+    "positions": ("sinusoidal", "fairseq", "marian", "learned", "relative", "none"),
+    "final_norm": ("pre", "both", "none"),
+    "decoder_norm": ("", "pre", "post"),
 }
 # Numbers that may be 0, with what 0 means.
-MAY_BE_ZERO = ("source_vocabulary", "target_vocabulary", "n_positions", "d_key", "n_buckets", "max_distance")
+MAY_BE_ZERO = (
+    "source_vocabulary",
+    "target_vocabulary",
+    "n_positions",
+    "d_key",
+    "n_buckets",
+    "max_distance",
+    "decoder_ff",
+)
 # What the configs of earlier versions lack; left out of config.json where it is the default.
 LATER = (
     "positions",
@@ -43,6 +54,9 @@ LATER = (
     "rms_norm",
     "n_buckets",
     "max_distance",
+    "final_norm",
+    "decoder_norm",
+    "decoder_ff",
 )
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
@@ -67,7 +81,8 @@ class ModelConfig:
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
     activation: str = "relu"  # of the feed-forward networks; or another of CHOICES
-    positions: str = "sinusoidal"  # of the paper; "fairseq" numbers and spaces them differently; or another
+    # Of the paper; "fairseq" numbers and spaces them differently, "marian" only spaces them so; or another.
+    positions: str = "sinusoidal"
     n_positions: int = 0  # how many are learned; 0 if they are not
     embedding_norm: bool = False  # a LayerNorm after tokens and positions are added, as in BART
     d_key: int = 0  # width of a head's queries, keys and values; 0: d_model / n_heads, as in the paper
@@ -75,6 +90,10 @@ class ModelConfig:
     rms_norm: bool = False  # RMSNorm (Zhang and Sennrich 2019) in place of each LayerNorm, as in T5
     n_buckets: int = 0  # of distances, each with a bias of the scores; 0 unless positions are "relative"
     max_distance: int = 0  # from which on all distances share a bucket
+    # A norm follows the last layer of a pre-norm side; or "both": of any side, as in torch.nn.Transformer.
+    final_norm: str = "pre"
+    decoder_norm: str = ""  # where the decoder's norms are; "": as in the encoder
+    decoder_ff: int = 0  # d_ff of the decoder; 0: as in the encoder
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
@@ -129,8 +148,22 @@ class ModelConfig:
                 f"n_buckets is {self.n_buckets} and max_distance {self.max_distance}; n_buckets must be a "
                 "multiple of 4 and max_distance more than half of it."
             )
-        if self.positions == "fairseq" and self.d_model < 4:
-            raise UserError(f"d_model {self.d_model} must be at least 4 for positions of fairseq.")
+        if self.positions in ("fairseq", "marian") and self.d_model < 4:
+            raise UserError(f"d_model {self.d_model} must be at least 4 for positions of {self.positions}.")
+
+    @property
+    def of_decoder(self) -> ModelConfig:
+        """The config whose norm and d_ff are the decoder's."""
+        norm, d_ff = self.decoder_norm or self.norm, self.decoder_ff or self.d_ff
+        return replace(self, norm=norm, d_ff=d_ff, decoder_norm="", decoder_ff=0)
+
+    @property
+    def has_final_norm(self) -> bool:
+        """Whether a norm follows the last layer of the encoder; of the decoder, asked of `of_decoder`.
+
+        With pre-norm the sum of all sub-layers is not normalised, so the paper's successors add one.
+        """
+        return self.final_norm == "both" or (self.final_norm == "pre" and self.norm == "pre")
 
     @property
     def d_head(self) -> int:
@@ -172,10 +205,10 @@ class ModelConfig:
         d, inner = self.d_model, self.d_attention
         norm = d if self.rms_norm else 2 * d
         attention = 4 * d * inner
-        feed_forward = (2 + self.gated) * d * self.d_ff
-        encoder = self.n_encoder_layers * (attention + feed_forward + 2 * norm)
-        decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
-        final = 2 * norm if self.norm == "pre" else 0
+        encoder_ff, decoder_ff = ((2 + self.gated) * d * side.d_ff for side in (self, self.of_decoder))
+        encoder = self.n_encoder_layers * (attention + encoder_ff + 2 * norm)
+        decoder = self.n_decoder_layers * (2 * attention + decoder_ff + 3 * norm)
+        final = (self.has_final_norm + self.of_decoder.has_final_norm) * norm
         vocabularies = self.source_vocabulary
         if not self.tied:
             vocabularies += self.target_vocabulary
@@ -190,9 +223,11 @@ class ModelConfig:
     def n_biases(self) -> int:
         """Number of weights that are biases of a layer's matrices, which T5 does not have."""
         attention = 3 * self.d_attention + self.d_model
-        feed_forward = (1 + self.gated) * self.d_ff + self.d_model
-        encoder = self.n_encoder_layers * (attention + feed_forward)
-        return encoder + self.n_decoder_layers * (2 * attention + feed_forward)
+        encoder_ff, decoder_ff = (
+            (1 + self.gated) * side.d_ff + self.d_model for side in (self, self.of_decoder)
+        )
+        encoder = self.n_encoder_layers * (attention + encoder_ff)
+        return encoder + self.n_decoder_layers * (2 * attention + decoder_ff)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""

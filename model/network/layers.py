@@ -54,14 +54,15 @@ def sinusoids(length: int, d_model: int, layout: str = "sinusoidal") -> Float[Te
     """Positional encoding, section 3.5: sine at even indices, cosine at odd ones.
 
     In the layout of fairseq (Ott et al. 2019) the first token is at position 2, and the last frequency is
-    1 / 10000; in the paper's it is one step before that. The layouts "none" and "relative" are zeros: no
+    1 / 10000; in the paper's it is one step before that. Marian (Junczys-Dowmunt et al. 2018) has the
+    frequencies of fairseq and begins at position 0. The layouts "none" and "relative" are zeros: no
     positions at all, or such that the attention adds.
     """
     if layout in ("none", "relative"):
         return torch.zeros(length, d_model)
-    fairseq = layout == "fairseq"
-    position = torch.arange(length, dtype=torch.float32)[:, None] + 2 * fairseq
-    frequency = torch.exp(torch.arange(d_model // 2) * (-math.log(10000.0) / (d_model // 2 - fairseq)))
+    position = torch.arange(length, dtype=torch.float32)[:, None] + 2 * (layout == "fairseq")
+    steps = d_model // 2 - (layout in ("fairseq", "marian"))
+    frequency = torch.exp(torch.arange(d_model // 2) * (-math.log(10000.0) / steps))
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 

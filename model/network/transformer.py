@@ -155,11 +155,10 @@ class Transformer(nn.Module):
             EncoderLayer(config, source_positions) for _ in range(config.n_encoder_layers)
         )
         self.decoder = nn.ModuleList(
-            DecoderLayer(config, target_positions) for _ in range(config.n_decoder_layers)
+            DecoderLayer(config.of_decoder, target_positions) for _ in range(config.n_decoder_layers)
         )
-        # With pre-norm the sum of all sub-layers is not normalised, so a norm follows the last layer.
         self.encoder_norm, self.decoder_norm = (
-            norm_of(config) if config.norm == "pre" else nn.Identity() for _ in range(2)
+            norm_of(side) if side.has_final_norm else nn.Identity() for side in (config, config.of_decoder)
         )
         self.output = nn.Linear(d, config.target_vocabulary, bias=config.output_bias)
         if config.tied and not config.separate_output:

@@ -18,6 +18,8 @@ from model.text.byte_level import ByteLevelTokenizer
 from model.text.languages import TARGET_CODE
 from model.text.moses import FILE_TYPE as MOSES
 from model.text.moses import MosesTokenizer
+from model.text.ready_made import FILE_TYPE as READY_MADE
+from model.text.ready_made import ReadyMadeTokenizer
 from model.text.sentencepiece import FILE_TYPE as ONE_LANGUAGE
 from model.text.sentencepiece import NO_FRAME, Frame, Segment, Segmenter, SentencePieceTokenizer
 from model.text.tokenizer import Tokenizer
@@ -89,4 +91,6 @@ def load_tokenizer(path: Path) -> Tokenizer:
         return ByteLevelTokenizer.from_json(settings, path)
     if kind == MOSES:
         return MosesTokenizer.from_json(settings, path)
+    if kind == READY_MADE:
+        return ReadyMadeTokenizer.from_json(settings, path)
     return Tokenizer.load(path)

@@ -25,7 +25,7 @@ from model.files import read_json
 from model.results import Token
 from model.text.charsmap import Charsmap
 from model.text.languages import TARGET_CODE
-from model.text.tokenizer import EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
+from model.text.tokenizer import BOS_ID, EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 
 Algorithm = Literal["unigram", "bpe"]
 FILE_TYPE = "sentencepiece"
@@ -179,6 +179,7 @@ class Frame(NamedTuple):
     before: str = ""  # the first token of every source, as <s> of BART
     after: str = ""  # follows the </s> of every source, as the code of its language in mBART-25
     first: str = ""  # the first token of every translation
+    without: str = ""  # </s>, where no source ends with it, as in OpenNMT
 
     @classmethod
     def from_json(cls, settings: Mapping[Any, Any], vocabulary: Sequence[str], path: Path) -> Frame:
@@ -261,6 +262,8 @@ class SentencePieceTokenizer(Tokenizer):
     @property
     def ending(self) -> tuple[int, ...]:
         """</s>, and what the model reads after it."""
+        if self.frame.without:
+            return ()
         return (EOS_ID, self._ids[self.frame.after]) if self.frame.after else super().ending
 
     def beginning(self, entry: str) -> SentencePieceTokenizer:
@@ -286,13 +289,19 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text's tokens without </s>. What the vocabulary lacks becomes <unk>."""
-        return [self._ids.get(segment.piece, UNK_ID) for segment in self.segments(text)]
+        return self._lookup(self.segments(text))
+
+    def _lookup(self, segments: Sequence[Segment]) -> list[int]:
+        ids = [self._ids.get(segment.piece, UNK_ID) for segment in segments]
+        if self.frame.before and ids:  # the <s> of most models, or else a copy of it, as in BART
+            ids[0] = self._ids.get(self.frame.before, BOS_ID)
+        return ids
 
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """`encode`, and the characters [start, end) of the text that each id was cut from."""
         segments = self.segments(text)
         starts = [segment.start for segment in segments]
-        ids = [self._ids.get(segment.piece, UNK_ID) for segment in segments]
+        ids = self._lookup(segments)
         ends = [*starts[1:], len(text)] if starts else []
         return ids, list(zip(starts, ends, strict=True))
 
@@ -331,9 +340,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def source_tokens(self, text: str) -> tuple[Token, ...]:
         """Tokens of a source sentence, </s> last. An unknown piece keeps the text that it was cut from."""
-        pieces = [segment.piece for segment in self.segments(text)]
-        ids = [self._ids.get(piece, UNK_ID) for piece in pieces]
-        return self.tokens([*ids, *self.ending], [*pieces, *self.pieces(self.ending)])
+        segments = self.segments(text)
+        pieces = [segment.piece for segment in segments]
+        return self.tokens([*self._lookup(segments), *self.ending], [*pieces, *self.pieces(self.ending)])
 
 
 def _from_bytes(pieces: re.Match[str]) -> str:

@@ -162,8 +162,8 @@ def norm_of(norms: Norms, layer: int, sublayer: int) -> Norm:
 
 @compiled
 def final_norm(norms: Norms) -> Norm:
-    """The norm after the last layer; post-norm models have none."""
-    return Norm(norms.final_weight, norms.final_bias, norms.eps, norms.pre_norm)
+    """The norm after the last layer, if there is one."""
+    return Norm(norms.final_weight, norms.final_bias, norms.eps, norms.has_final)
 
 
 @compiled

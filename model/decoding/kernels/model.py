@@ -177,7 +177,8 @@ class CompiledModel:
         config = self.config
         layers, heads = config.n_decoder_layers, config.n_heads
         vocabulary = config.target_vocabulary
-        return new_scratch(rows, config.d_model, config.d_ff, layers, heads, places, steps, vocabulary)
+        inner = config.of_decoder.d_ff
+        return new_scratch(rows, config.d_model, inner, layers, heads, places, steps, vocabulary)
 
     def _gates(self, gates: HeadGates | None) -> Gates:
         shape = (self.config.n_decoder_layers, self.config.n_heads)

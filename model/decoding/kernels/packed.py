@@ -46,6 +46,7 @@ class Norms(NamedTuple):
     final_bias: Floats
     eps: np.float32
     pre_norm: bool
+    has_final: bool  # whether one follows the last layer
 
 
 class Norm(NamedTuple):
@@ -224,7 +225,8 @@ def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:
         torch.stack([torch.stack([getattr(each.norm, name) for each in layer]) for layer in residuals])
         for name in ("weight", "bias")
     )
-    last = final if first.pre_norm else first.norm  # post-norm models have none and do not read it
+    has_final = not isinstance(final, nn.Identity)
+    last = final if has_final else first.norm  # without one it is not read
     return Norms(
         _array(weight),
         _array(bias),
@@ -232,6 +234,7 @@ def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:
         _array(cast(Tensor, last.bias)),
         np.float32(cast(nn.LayerNorm, first.norm).eps),
         first.pre_norm,
+        has_final,
     )
 
 

@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -26,7 +27,16 @@ MAX_TENSORS = 10_000
 # the bytes. On a busy processor they may take ten times as long.
 SPARE_BYTES = 128 << 20
 SECONDS, BYTES_PER_SECOND, WAIT = 1, 50 << 20, 10
-WRITTEN, REASON = "model.safetensors", "reason"
+WRITTEN, REASON, VALUES = "model.safetensors", "reason", "values"
+# Under which names a checkpoint of a training has its model, and what precedes the names of its weights.
+SECTIONS = {
+    "model": "",
+    "model_state": "",
+    "model_state_dict": "",
+    "state_dict": "",
+    "generator": "generator.",
+}
+MAX_VALUES = 1_000_000  # plain values, each counted as often as it is named
 # A copy of this process has imported PyTorch already, but only Linux copies one safely.
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
@@ -36,10 +46,22 @@ def read_pickle(path: Path) -> dict[str, Tensor]:
 
     Raises ValueError for everything but a dictionary of tensors whose numbers are in the file.
     """
+    return _read(path, nested=False)[0]
+
+
+def read_nested(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors of the model in a checkpoint of a training, and the plain values beside them.
+
+    Raises ValueError if it holds objects of other classes, or no model.
+    """
+    return _read(path, nested=True)
+
+
+def _read(path: Path, nested: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     # Windows keeps the file, because it is mapped.
     with tempfile.TemporaryDirectory(prefix="headlight-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        process = START.Process(target=_convert, args=(path, folder), daemon=True)
+        process = START.Process(target=_convert, args=(path, folder, nested), daemon=True)
         process.start()
         process.join(WAIT * _seconds(path))
         process.kill()
@@ -51,19 +73,25 @@ def read_pickle(path: Path) -> dict[str, Tensor]:
         with safe_open(folder / WRITTEN, framework="pt") as stored:
             names: dict[str, str] = json.loads(stored.metadata()["names"])
             tensors = {name: stored.get_tensor(name) for name in set(names.values())}
-            return {name: tensors[same] for name, same in names.items()}
+            found = {name: tensors[same] for name, same in names.items()}
+            values = folder / VALUES
+            return found, json.loads(values.read_text("utf-8")) if values.exists() else {}
 
 
 def _seconds(path: Path) -> int:
     return SECONDS + path.stat().st_size // BYTES_PER_SECOND
 
 
-def _convert(path: Path, folder: Path) -> None:
+def _convert(path: Path, folder: Path, nested: bool) -> None:
     """Write the tensors of a pickle, or the reason why they cannot be read, into the folder."""
     try:
         _limit(path)
         torch.set_num_threads(1)  # the other threads were not copied
-        tensors, names = _unique(_load(path), 2 * path.stat().st_size)
+        values = _load(path, nested)
+        if nested:
+            values, others = _model_of(values)
+            (folder / VALUES).write_text(json.dumps(others), "utf-8")
+        tensors, names = _unique(values, 2 * path.stat().st_size)
         save_file(tensors, folder / WRITTEN, {"names": json.dumps(names)})
     except ValueError as error:
         (folder / REASON).write_text(str(error), "utf-8")
@@ -85,14 +113,45 @@ def _limit(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _load(path: Path) -> Any:
+def _model_of(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The weights in a checkpoint, and its other plain values without those of the optimizer."""
+    if not isinstance(values, dict) or any(isinstance(value, Tensor) for value in values.values()):
+        return values, {}
+    weights: dict[str, Any] = {}
+    for section, before in SECTIONS.items():
+        found = values.get(section)
+        if isinstance(found, dict) and all(isinstance(each, Tensor) for each in found.values()):
+            weights |= {f"{before}{name}": tensor for name, tensor in found.items()}
+    others = {
+        name: value for name, value in values.items() if name not in SECTIONS and "optim" not in str(name)
+    }
+    return weights, _plain(others, [MAX_VALUES])
+
+
+def _plain(value: Any, left: list[int]) -> Any:
+    """Numbers, texts, lists and dictionaries; a namespace as a dictionary; nothing for all others."""
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError("it holds too many values beside its weights")
+    if isinstance(value, argparse.Namespace):
+        value = vars(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(each, left) for name, each in value.items() if type(name) in (str, int)}
+    if isinstance(value, list | tuple):
+        return [_plain(each, left) for each in value]
+    return value if type(value) in (str, int, float, bool) else None
+
+
+def _load(path: Path, nested: bool = False) -> Any:
     is_archive = zipfile.is_zipfile(path)
     if is_archive:
         with zipfile.ZipFile(path) as archive:
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
                 raise ValueError("the archive is compressed, which PyTorch never does")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+        # A namespace is a dictionary of settings: it is filled and never called.
+        with torch.serialization.safe_globals([argparse.Namespace] if nested else []):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
     except MemoryError:
         raise
     except Exception as error:

@@ -164,7 +164,7 @@ test('the name of a model is only looked up', () => {
   globalThis.history = { state: null, replaceState: () => {} };
   const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
   const languages = JSON.parse('{"de-en": "de", "<b>\\"": "de"}');
-  const site = { examples, first: 'de-en', buttons: 0, languages };
+  const site = { examples, first: 'de-en', readers: {}, buttons: 0, languages };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
     assert.deepEqual(readAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);

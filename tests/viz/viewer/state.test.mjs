@@ -118,6 +118,7 @@ const ADDRESSED = {
   questions: ['lens', 'writing'],
   other: 17,
   linkedBy: 'own',
+  removedAt: 1,
   gold: '0-0 2p1',
   learn: 3,
   sideB: { by: 'model', with: 'de-fr', to: '>>fra<< ', separate: true },

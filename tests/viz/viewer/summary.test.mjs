@@ -82,11 +82,11 @@ test('a word in two pieces is named if an unsure word depends on it', () => {
   });
   const doubted = fact('doubted', stateWith(0.4, 1.5));
   assert.deepEqual([doubted.word.text, doubted.made.text, doubted.pieces.length], ['Müller', 'miller', 2]);
-  assert.equal(fact('doubted', stateWith(0.6, 1.5)), undefined);
+  assert.equal(fact('doubted', stateWith(THRESHOLDS.unsure, 1.5)), undefined);
   assert.equal(fact('doubted', stateWith(0.4, 0.9)), undefined);
 });
 
-test('it hesitated below one half, and at no special token', () => {
+test('it was in doubt below the threshold, and at no special token', () => {
   const { steps, count } = fact('unsure', { record: recordWith([0.49, 0.3, 0.9, 0.1]) });
   assert.deepEqual([steps.map(({ step }) => step), count], [[1, 0], 2]);
   assert.equal(steps[0].rival.id, 7);
@@ -126,7 +126,8 @@ test('a word counts if some word loses a tenth of its probability without it', (
     spare.words.map(({ text }) => text),
     ['Müller'],
   );
-  assert.ok(fact('counts', { values: { leave_one_out: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] }) } }));
+  const needed = withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] });
+  assert.equal(fact('spare', { values: { leave_one_out: needed } }), undefined);
 });
 
 test('of the words that passed two others, the one that moved most is named', () => {
@@ -147,26 +148,6 @@ test('of the words that passed two others, the one that moved most is named', ()
     losses: losses.map((_, place) => predicted.map((__, step) => Number(step === place) * 3)),
   };
   assert.ok(fact('in order', { record, values: { leave_one_out: straight } }));
-});
-
-test('a word counts once where an apostrophe joins its parts', () => {
-  const tokens = [
-    ['I', 0],
-    ['didn', 1],
-    ["'", 2],
-    ['t', 3],
-    ['know', 4],
-  ].map(([text, word]) => ({
-    ...token(text, word),
-    piece: word === 2 || word === 3 ? text : `▁${text}`,
-  }));
-  const written = wordsOf(tokens, false).map(({ name, written: number }) => [name, number]);
-  assert.deepEqual(written, [
-    ['I', 1],
-    ['didn…', 2],
-    ['…t', 2],
-    ['know', 3],
-  ]);
 });
 
 test('heads are needed from a loss of a third on', () => {
@@ -212,7 +193,7 @@ test('a word keeps the characters that the model does not know', () => {
     piece(1, '.'),
     piece(null, '</s>', true),
   ]);
-  assert.deepEqual(words, [{ places: [0, 1, 2], text: 'Sch☃ee', name: 'Sch☃ee' }]);
+  assert.deepEqual(words, [{ places: [0, 1, 2], text: 'Sch☃ee', name: 'Sch☃ee', written: 1 }]);
 });
 
 test('equal words have numbers, and an apostrophe shows where a word was cut', () => {
@@ -226,23 +207,24 @@ test('equal words have numbers, and an apostrophe shows where a word was cut', (
     ['▁t', 6],
   ].map(([piece, word]) => Object.assign(token(piece.replace('▁', ' '), word), { piece }));
   assert.deepEqual(
-    wordsOf(tokens, false).map(({ name, number }) => [name, number]),
+    wordsOf(tokens, false).map(({ name, written, number }) => [name, written, number]),
     [
-      ['the', 1],
-      ['didn…', undefined],
-      ['…t', undefined],
-      ['the', 4],
-      ['t', undefined],
+      ['the', 1, 1],
+      ['didn…', 2, undefined],
+      ['…t', 2, undefined],
+      ['the', 3, 3],
+      ['t', 4, undefined],
     ],
   );
 });
 
-test('a word in pieces that no word depends on may be missing', () => {
-  const values = { leave_one_out: withoutOf({ 0: [3, 3, 3, 3], 6: [0, 0.9, 0, 9] }) };
-  const dropped = fact('dropped', { values });
-  assert.deepEqual([dropped.word.text, dropped.pieces.length], ['Müller', 3]);
-  assert.equal(fact('spelled', { values }), undefined); // one warning about a word
-  assert.equal(fact('dropped', { values: { leave_one_out: withoutOf({ 6: [0, 1, 0, 0] }) } }), undefined);
+test('the words that seem to be missing are named in their order, and each gets one warning', () => {
+  const record = { ...recordWith([0.9, 0.9, 0.9, 1]), missing: [1, 0] };
+  const { words, count } = fact('missing', { record });
+  assert.deepEqual([words.map(({ text }) => text), count], [['Müller', 'Hund'], 2]);
+  assert.equal(fact('spelled', { record }), undefined);
+  assert.ok(fact('spelled', { record: { ...record, missing: [] } }));
+  assert.equal(fact('missing', { record: { ...record, missing: undefined } }), undefined); // an older payload
 });
 
 test('a number is not spelled, and one word alone is not compared with others', () => {

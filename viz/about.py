@@ -39,7 +39,7 @@ NOT_TRAINED_HERE = Sentence(
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
-MOST_BUTTONS = 4  # with examples: as many as our models have
+MOST_BUTTONS = 3  # with examples; their sentences have room for some words each
 PERCENT = 99.9  # of the training sentences are within the range
 
 

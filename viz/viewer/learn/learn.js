@@ -115,6 +115,7 @@ function drawChapter(learn, { learn: number, record }) {
   document.body.classList.toggle('hl-learning', number !== null);
   if (number === null) return;
   const { title, text, tasks, view } = CHAPTERS[number - 1];
+  learn.routes.node.hidden = view?.ask !== routes.name; // it stays in its place, so the focus finds its button again
   learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   const numbers = openable(learn.store.get());
@@ -132,7 +133,7 @@ function drawChapter(learn, { learn: number, record }) {
     ...text(record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
-    ...(view?.ask === routes.name ? [learn.routes.node] : []),
+    learn.routes.node,
     actions(go(say('Back'), back, { disabled: !back }), go(say('Next'), next, { disabled: !next, class: 'hl-button' })),
     chapterList(learn, number, numbers),
     ...(numbers.length < CHAPTERS.length

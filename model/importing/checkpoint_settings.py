@@ -108,7 +108,7 @@ SEARCH_SETTINGS = _table(
     transformers_version token_healing
     """,
     {
-        # Published models of translation set none of the next nine; those of summaries do.
+        # Published models of translation set none of the next nine; models of summaries do.
         "min_length": Said((None, 0)),
         "min_new_tokens": Said((None, 0)),
         "repetition_penalty": Said(ONE),

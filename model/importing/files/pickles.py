@@ -114,7 +114,7 @@ def _limit(path: Path) -> None:
 
 
 def _model_of(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The weights in a checkpoint, and its other plain values without those of the optimizer."""
+    """The weights in a checkpoint and its other plain values, without the optimizer's state."""
     if not isinstance(values, dict) or any(isinstance(value, Tensor) for value in values.values()):
         return values, {}
     weights: dict[str, Any] = {}

@@ -102,7 +102,7 @@ class Weights:
 
 
 def read_weights(directory: Path) -> Weights:
-    """Those of model.safetensors, or else of pytorch_model.bin, or of their parts. Raises UserError."""
+    """Read model.safetensors, or else pytorch_model.bin, or their parts. Raises UserError."""
     for name in (SAFETENSORS, SAFETENSORS + INDEX, BIN, BIN + INDEX):
         path = directory / name
         if path.exists():

@@ -49,7 +49,7 @@ SCRIPTS_MAY_IMPORT = {
     "summary": SHARED,
     "inspector": SHARED | {"heads"},
     "beside": SHARED | {"strip", "heads", "matrix"},
-    "learn": SHARED,
+    "learn": SHARED | {"matrix"},
     "playground": SHARED | {"engine", "heads", "matrix"},
 }
 SOURCES = {".py", ".js", ".css"}

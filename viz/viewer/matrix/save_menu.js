@@ -92,7 +92,7 @@ export function save(blob, name) {
 }
 
 // Returns whether the text was copied; a page without TLS has no clipboard.
-async function copy(text) {
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -147,6 +147,7 @@ def test_a_sheet_has_the_view_the_questions_and_a_key_behind_a_switch(page: Page
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         expect(page.locator("body > :visible")).to_have_count(1)  # the sheet alone
+        expect(paper.get_by_role("img", name="The link as a code to scan")).to_be_visible()
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         page.emulate_media(media="screen")
         paper.get_by_role("button", name="Close").click()

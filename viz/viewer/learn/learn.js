@@ -28,7 +28,7 @@ const PAGES = [
 ];
 const ORDER = [BEFORE, ...CHAPTERS.map((_, place) => place + 1), AFTER];
 
-// Returns { panel, open }: `open` opens the page that comes next. The page is a choice of the state, `learn`.
+// Returns { panels, open }: `open` opens the page that comes next. The page is a choice of the state, `learn`.
 export function createLearn(server) {
   const { store } = server;
   const progress = createProgress();
@@ -51,7 +51,7 @@ export function createLearn(server) {
   setInterval(() => drawClock(learn, store.get()), MINUTE / 6);
   store.subscribe((state) => follow(learn, state));
   return {
-    panel: element('div', { class: 'hl-learn-parts' }, learn.panel, learn.lesson.node),
+    panels: [learn.panel, learn.lesson.node],
     open: () => openNext(learn),
   };
 }

@@ -5,13 +5,13 @@
 import { element, readable, shape } from '../drawing/dom.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { pictureOfSides } from '../matrix/svg.js';
-import { say, tellTitle } from '../locales/language.js';
+import { say } from '../locales/language.js';
 import { generateQr } from './lean_qr.js';
 import { answerAt, orderOf, rightOf } from './question.js';
 import { QUIZ } from './quiz.js';
 import { scoreOf } from './quiz_page.js';
 
-const LINES = 3; // of room for an answer
+const LINES = 2; // of room for an answer
 const QUIET = 2; // modules around a code
 
 // Returns { openSheet, openResult }.
@@ -92,12 +92,7 @@ function viewOf(state, { text, model }) {
   return [
     sentence,
     line(say('The model writes'), element('bdi', {}, readable(record.text))),
-    element(
-      'figure',
-      {},
-      pictureOfSides({ ...state, theme: 'light', pin: null, hover: null, beside: null }, state),
-      note(tellTitle(record.model.title)),
-    ),
+    element('figure', {}, pictureOfSides({ ...state, theme: 'light', pin: null, hover: null, beside: null }, state)),
   ];
 }
 
@@ -146,7 +141,7 @@ function keyOf({ learned }, questions, record) {
 
 // The link as text and as a code; a code has room for some hundred letters.
 function addressOf(link) {
-  return element('footer', {}, codeOf(link), element('p', {}, link));
+  return element('div', { class: 'hl-address' }, codeOf(link), element('p', {}, link));
 }
 
 function codeOf(link) {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Visit
-from tests.browser.screen import FIRST
+from tests.browser.screen import FIRST, cell
 from tests.browser.test_learn import TITLES, answers, guess, learn, open_chapter, page
 
 __all__ = ["page"]  # the fixture
@@ -153,6 +155,35 @@ def test_a_sheet_has_the_view_the_questions_and_a_key_behind_a_switch(page: Page
         paper.get_by_role("button", name="Close").click()
 
 
+# Tasks
+
+
+def test_the_tree_of_a_greedy_translation_is_the_task_too(visit: Visit, address: str):
+    page = visit(f"{address}#model=de-en&text=Ein+Hund&beam=1&learn=4")
+    guess(page)
+    learn(page).get_by_role("button", name="Show me where").last.click()
+    page.get_by_role("tab", name="Step").click()
+    page.locator(".hl-hypotheses ~ div .hl-act").click()
+    page.locator(".hl-tree").wait_for()
+    expect(learn(page).locator(".hl-tasks > li").nth(1)).to_contain_text("Done")
+
+
+def test_a_word_for_which_nothing_is_written_is_no_task_done(
+    visit: Visit, address: str, monkeypatch: pytest.MonkeyPatch
+):
+    own = TRANSLATORS["reverse"]._translation
+    monkeypatch.setattr(TRANSLATORS["reverse"], "_translation", lambda *given: replace(own(*given), text=""))
+    page = visit(f"{address}#model=reverse&text=zzz123&learn=1")
+    guess(page)
+    expect(page.locator(".hl-translation")).to_have_text("(nothing)")
+    expect(learn(page).locator(".hl-tasks > li").nth(1)).not_to_contain_text("Done")
+
+
+def test_a_link_to_a_model_of_the_playground_says_where_it_is_trained(visit: Visit, address: str):
+    page = visit(f"{address}#model=playground-sort&text=lantern")
+    expect(page.locator("#hl-message")).to_contain_text("A link of the playground trains it again.")
+
+
 # The page before it is ready, and small windows
 
 
@@ -180,3 +211,23 @@ def test_no_task_is_out_of_reach_in_a_low_or_enlarged_window(visit: Visit, addre
             hit = page.evaluate("([x, y]) => document.elementFromPoint(x, y)?.textContent", at)
             assert hit == button, (width, height)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "it"])
+def test_beside_a_chapter_no_tab_and_no_readout_is_cut(visit: Visit, address: str, language: str):
+    page = visit(f"{address}#learn=5&lang={language}&row=2&column=2")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('.hl-inspector [role=tab], .hl-matrix-footer > :first-child')]
+          .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1
+            || one.getBoundingClientRect().right > one.closest('.hl-panel').getBoundingClientRect().right)
+          .map((one) => one.textContent)"""
+    )
+    assert cut == []
+    page.mouse.click(*cell(page, 2, 2))
+    footer = page.locator(".hl-matrix-footer > :first-child")
+    assert footer.evaluate("(one) => one.scrollHeight <= one.clientHeight + 1"), footer.inner_text()
+    left = page.locator(".hl-columns").bounding_box()
+    panel = page.get_by_role("complementary").bounding_box()
+    assert left is not None
+    assert panel is not None
+    assert left["x"] >= panel["x"] + panel["width"] + 16, "the page touches the chapter"

@@ -18,6 +18,8 @@ def test_what_was_trained_is_not_lost_without_a_word(visitor, static):
     playground(page).get_by_label("Heads").select_option("4")  # nothing is trained yet
     expect_step(page, 0)
     train(page, 5)
+    with page.expect_download():  # it comes after the steps that the pause had to wait for
+        press(page, "Save the model")
     steps = step_of(page)
     playground(page).get_by_label("Width").select_option("64")
     question = page.get_by_role("dialog", name="Begin a new training?")

@@ -3,7 +3,6 @@
 
 import { createButton, element } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';
-import { SERVER_ONLY } from './instruments/instruments.js';
 import { startWorker, workerAsker } from './transport/requests.js';
 import {
   cancel,
@@ -82,7 +81,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     return answer ?? askWorker(request, ...rest);
   };
   const kept = site.parts ? () => ask({ do: 'kept' }) : null; // one file has its models inside
-  return Object.assign(ask, { refuses: SERVER_ONLY, kept, isLocal: true });
+  return Object.assign(ask, { kept, isLocal: true });
 }
 
 async function startEngine({ settings, models, parts }, engine, onLoading, onFailure) {

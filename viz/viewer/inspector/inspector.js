@@ -46,8 +46,7 @@ let inspectors = 0; // a notebook shows several viewers, and ids must differ
 export function createInspector(server) {
   const { store } = server;
   inspectors += 1;
-  const names = TABS.filter((id) => !server.ask?.refuses?.includes(id)); // a page without a server has no Examples
-  const panels = names.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
+  const panels = TABS.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
   addRovingFocus(tabs, (place, key) => {
     const to = {
@@ -56,7 +55,7 @@ export function createInspector(server) {
       Home: 0,
       End: tabs.length - 1,
     }[key];
-    if (to !== undefined) store.change({ panel: names[to] });
+    if (to !== undefined) store.change({ panel: TABS[to] });
     return to;
   });
   const status = element('div', { class: 'hl-status', role: 'status' });

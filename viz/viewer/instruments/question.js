@@ -4,7 +4,7 @@ import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { askQuestion } from '../transport/effects.js';
 import { isAnswered, toggleQuestion } from '../state/questions.js';
 import { SUBJECTS, questionOf } from './instruments.js';
-import { isRefused, whyNot } from '../transport/requests.js';
+import { whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
 import { note } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
@@ -19,7 +19,7 @@ export function createQuestion(server, { name, title, create }) {
   const { store } = server;
   const { nothing = () => '', controls = null, draw } = create(store);
   const body = element('div', { class: 'hl-answer' });
-  const lack = isRefused(server, name) ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
+  const lack = !server.ask ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
   const summary = element('summary', {}, element('h3', {}, title()), lack);
   const node = element(
     'details',

@@ -308,7 +308,7 @@ NAME_WORKER = """window.Worker = class extends Worker {
 def test_a_playground_that_fails_says_so_and_starts_again(visitor, static):
     page = visitor.page()
     page.add_init_script(NAME_WORKER)
-    page.route("**/engine.js*", lambda route: route.abort())
+    page.route("**/engine.deflate*", lambda route: route.abort())
     page.goto(static + SMALL)
     problem = playground(page).get_by_role("alert")
     expect(problem).to_contain_text("could not be loaded")

@@ -8,6 +8,7 @@ import { contributions } from './contributions.js';
 import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './interventions.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload.js';
 import { examples } from './examples.js';
+import { filesOf, partsOf } from './export.js';
 import { leaveOneOut } from './leave_one_out.js';
 import { lens } from './lens.js';
 import { links } from './links.js';
@@ -44,6 +45,9 @@ const HANDLERS = {
   removal: ({ translator }, asked, pause) => removal(translator, asked, pause),
   links: ({ translator }, asked) => links(score(translator, asked.text, asked.ids), asked),
   examples: (loaded, asked, pause) => examples(loaded, { ...optionsOf(asked), sentences: asked.sentences }, pause),
+  export: exported,
+  portable: (loaded, asked) =>
+    partsOf(loaded, payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked)))),
   summary: summaryOf,
   training,
   training_heads: async (loaded, asked) => {
@@ -79,13 +83,19 @@ function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], pl
   return { beamSize, alpha, prefix, hidden: places };
 }
 
-// The translation with `heads` muted, and what muting them costs each token of `ids`.
-async function mute(loaded, asked, pause) {
+// The translation with `heads` muted, the original, and how they were muted.
+async function mutedOf(loaded, asked, pause) {
   const { translator } = loaded;
   const baseline = await baselineOf(loaded, asked, pause);
   const original = targetOf(translator, asked);
   const gates = gatesAsked(translator, asked, baseline, original);
-  const ablated = translate(translator, asked.text, { ...optionsOf(asked), gates });
+  return { baseline, original, gates, ablated: translate(translator, asked.text, { ...optionsOf(asked), gates }) };
+}
+
+// The same with what muting them costs each token of `ids`.
+async function mute(loaded, asked, pause) {
+  const { translator } = loaded;
+  const { baseline, original, gates, ablated } = await mutedOf(loaded, asked, pause);
   const rescored = score(translator, asked.text, original.ids, gates);
   const [before, after] = changedWords(original.text, ablated.text);
   return {
@@ -103,6 +113,19 @@ async function mute(loaded, asked, pause) {
 function targetOf(translator, { text, ids, ...options }) {
   const found = ids ? score(translator, text, ids) : translate(translator, text, optionsOf(options));
   return { ...found, ids: found.tokens.predicted.map(({ id }) => id) };
+}
+
+// The files of the translation on screen, which is computed again: with muted heads if these are shown.
+async function exported(loaded, asked, pause) {
+  const { settings, translator } = loaded;
+  if (!asked.shows_muted) {
+    const translation = translate(translator, asked.text, optionsOf(asked));
+    return filesOf(translation, payload(loaded, asked, translation), settings.generator);
+  }
+  const { ablated } = await mutedOf(loaded, asked, pause);
+  const { heads, baseline = 'zero', other = '', row = null, source_prefix: prefix } = asked;
+  const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
+  return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }
 
 // Change of the log-probability of `ids`, in nats, with each head alone muted.

@@ -41,6 +41,10 @@ export function spokenLanguage() {
   return spoken.code;
 }
 
+export function spokenTexts() {
+  return { ...spoken.texts };
+}
+
 // Texts
 
 // A text with its values. The first argument is a literal, so that a test can collect all texts.

@@ -91,7 +91,9 @@ function take(play, frames) {
 }
 
 function keep(play, { identity, files }, opens) {
-  if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
+  const inFolder = Object.entries(files).map(([name, bytes]) => [`${identity.name}/${name}`, bytes]);
+  const zipped = zip(Object.fromEntries(inFolder));
+  if (!opens) return save(new Blob(zipped, { type: 'application/zip' }), `${identity.name}.zip`);
   play.giveWay();
   const named = { task: tell(TASKS[identity.target].title), steps: identity.steps };
   return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);

@@ -149,6 +149,23 @@ def test_a_second_visit_needs_no_connection(visitor, static_folder, models):
     expect(page.get_by_text(f"Kept for use without a connection: {models['reverse'].title}")).to_be_visible()
 
 
+def test_a_model_that_cannot_be_loaded_stays_chosen_in_every_language(visitor, static):
+    """Its sentence is not given to another model."""
+    page = visitor.visit(static)
+    page.route("**/models/de-en/**", lambda route: route.abort())
+    model, sentence = page.locator("#hl-model select"), page.locator("#hl-sentence input")
+    model.select_option("de-en")
+    alert = page.get_by_role("alert").locator("span")
+    expect(alert).to_contain_text("Below is still")
+    for language in ("it", "fr", "en"):
+        page.locator("#hl-language select").select_option(language)
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        expect(alert).not_to_be_empty()
+        expect(model).to_have_value("de-en")
+        expect(sentence).to_have_value(app.EXAMPLES["de-en"][0])
+        expect(page.locator(".hl-translation")).to_be_hidden()
+
+
 @pytest.mark.slow
 def test_a_second_visit_speaks_the_visitor_s_language_wherever_the_page_lies(visitor, models, tmp_path):
     write(tmp_path / "models" / "site", {"reverse": models["reverse"]})

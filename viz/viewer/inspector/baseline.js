@@ -20,7 +20,7 @@ export function createBaseline(server) {
   const only = element('div');
   const label = element('label', { class: 'hl-asked-word' }, say('Muted heads give'), choice);
   return {
-    node: element('div', {}, label, box, only),
+    node: element('div', { hidden: !server.ask }, label, box, only), // a file has no sentences and no model
     draw(state, before) {
       if (!differs(state, before, ['record', 'instead', 'about', 'kind', 'pin', 'step', 'shown'])) return;
       const { baseline, sentence } = state.instead;

@@ -6,7 +6,7 @@ import { fixed } from '../drawing/numbers.js';
 import { headName, titleOfHeads } from '../state/labels.js';
 import { LIMITS } from '../domain/limits.js';
 import { addressOfCell } from '../state/permalink.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { headOf } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -51,7 +51,7 @@ export function createExamples(server) {
         'Or {count} sentence of the project',
         'Or {count} sentences of the project',
       );
-      progress.textContent = reason ?? progressOf(server, state);
+      progress.textContent = reason === null ? progressOf(server, state) : refusalIn(server, reason);
       replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
     },
   };

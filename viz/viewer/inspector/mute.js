@@ -8,7 +8,7 @@ import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js
 import { sum } from '../domain/math.js';
 import { givenIds } from '../domain/payload.js';
 import { baselineGiven, isOutcome } from '../state/mutes.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -88,7 +88,7 @@ function drawChoices(server, node, state) {
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );
-  if (reason) node.append(note(reason));
+  if (reason) node.append(note(refusalIn(server, reason)));
 }
 
 // What was measured of each head alone.
@@ -175,7 +175,7 @@ function drawImportance(server, node, state) {
       );
   replaceKeepingFocus(
     node,
-    note(reason ?? invitation),
+    note(reason === null ? invitation : refusalIn(server, reason)),
     actions(
       actionButton(
         sayCount(count, 'Try all {count} head', 'Try all {count} heads'),

@@ -7,7 +7,7 @@ import { isOutcome } from '../state/mutes.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -55,7 +55,10 @@ function drawNextTokens(server, node, state) {
 export function alternatives(server, { record }, step) {
   const reason = whyNot(server, 'force');
   const list = (record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
-  return [element('ol', { class: 'hl-next' }, ...list), note(reason ?? forceHint())];
+  return [
+    element('ol', { class: 'hl-next' }, ...list),
+    note(reason === null ? forceHint() : refusalIn(server, reason)),
+  ];
 }
 
 // How the whole translation was found.

@@ -84,15 +84,24 @@ export function createClient(store, ask) {
   return server;
 }
 
+export function noModel() {
+  return say('This file has no model. Its first line leads to Headlight, which can do this.');
+}
+
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
-  if (!ask) return say('This file has no model. Its first line leads to Headlight, which can do this.');
+  if (!ask) return noModel();
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
     return say('Not available with heads muted. Go back to the view without muting.');
   if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
   return say(
     'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.',
   );
+}
+
+// The same for a panel: a file without a model says it once, above all panels.
+export function refusalIn({ ask }, reason) {
+  return ask ? reason : '';
 }
 
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the

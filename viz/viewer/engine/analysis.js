@@ -126,7 +126,9 @@ export function headVectors(network, kind, layer, { array, start, stride }, coun
 // What each head alone adds through W_O, without its bias, for each row of joined heads.
 export function headOutputs({ products, heads, headWidth, width }, output, joined) {
   return Array.from({ length: heads }, (_, head) => {
-    const own = joined.map((value, place) => (Math.floor((place % width) / headWidth) === head ? value : 0));
+    const own = new Float32Array(joined.length);
+    for (let from = head * headWidth; from < joined.length; from += width)
+      own.set(joined.subarray(from, from + headWidth), from);
     const vectors = products.multiply(output, joined.length / width, own);
     for (let place = 0; place < vectors.length; place += 1) vectors[place] -= output.bias[place % width];
     return vectors;

@@ -10,7 +10,7 @@ import { drawChart } from '../drawing/line_chart.js';
 import { save } from '../matrix/save_menu.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
-import { zip } from './directory.js';
+import { zip } from '../engine/tensors/zip.js';
 import { createMatrices } from './matrices.js';
 import { HINTS, SWITCHES, addressOf, settingsOf } from './settings.js';
 import { TASKS } from './tasks.js';

@@ -92,7 +92,14 @@ def intervene(
     original = translator.original(text, target, options, forced)
     source, steps = len(original.attention.source), len(original.ids)
     if row is not None and any(row >= (source if head.kind == "encoder" else steps) for head in heads):
-        raise UserError(f"There is no row {row}; the sentence has {source} rows and its translation {steps}.")
+        raise UserError(
+            Sentence(
+                "There is no row {row}; the sentence has {source} rows and its translation {steps}.",
+                row=row,
+                source=source,
+                steps=steps,
+            )
+        )
     limit = options.limit(source)
     config = translator.checkpoint.model.config
     outputs = None if baseline is None else baseline.outputs

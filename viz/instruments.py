@@ -333,7 +333,8 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
 
 
 def _counted(pairs: Counter[tuple[str, str]]) -> list[list[Any]]:
-    return [[*pair, count] for pair, count in pairs.most_common(N_PAIRS)]
+    counted = sorted(pairs.items(), key=lambda each: (-each[1], each[0]))
+    return [[*pair, count] for pair, count in counted[:N_PAIRS]]
 
 
 def word_texts(tokens: Iterable[Token]) -> list[str]:

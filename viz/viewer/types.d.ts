@@ -265,7 +265,6 @@ interface Instrument {
   panel: string | null;
   title(): string;
   doing(): string;
-  isServerOnly?: boolean;
   ask(state: State): object | null;
   create(store: Store): {
     draw(state: State, answer: Answer, question: any): Node[]; // the question with the fields of `ask`
@@ -274,10 +273,11 @@ interface Instrument {
   };
 }
 
-// The engine's model with its tokenizers; engine/translator.js. Gates have 1 for each head, or 0 for a muted one.
+// The engine's model with its tokenizers; engine/translator.js. Gates say which heads of an attention are closed in a row, and
+// the outputs of all heads that stand there instead, if not zero.
 interface Translator {
   model: any;
   tokenizers: { source: any; target: any };
   language: any;
 }
-type Gates = ByKind<any>;
+type Gates = (kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null;

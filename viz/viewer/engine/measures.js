@@ -39,7 +39,7 @@ function rounded(value) {
 }
 
 // A value for the matrix of each head, [layer][head].
-function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
+export function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
   const size = rows * columns;
   return Array.from({ length: layers }, (_, layer) =>
     Array.from({ length: heads }, (__, head) => {
@@ -79,7 +79,7 @@ function sinksOf(tokens) {
 }
 
 function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words, mean }) {
-  const lines = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
+  const lines = linesOf(weights, { rows, columns });
   const counted = lines.filter((_, row) => countedRows[row]);
   const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
   const strongest = lines.map(strongestOf);
@@ -96,7 +96,21 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
   };
 }
 
-function strongestOf(line) {
+function linesOf(weights, { rows, columns }) {
+  return Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
+}
+
+// The focus of each head of cross-attention on the source, and which rows align, [layer][head].
+export function focusesOf(cross, words) {
+  const mean = meanOf(cross);
+  const each = (valueOf) => tableOf(cross, (weights) => valueOf(linesOf(weights, cross)));
+  return {
+    focus: each((lines) => focusOf(lines, words)),
+    offsets: each((lines) => focusOffsetOf(lines, words, mean)),
+  };
+}
+
+export function strongestOf(line) {
   let key = 0;
   for (let place = 1; place < line.length; place += 1) if (line[place] > line[key]) key = place;
   return { key, weight: line[key] };

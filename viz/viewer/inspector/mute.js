@@ -7,8 +7,8 @@ import { askImportance, showMuted } from '../transport/effects.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { givenIds } from '../domain/payload.js';
-import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../state/mutes.js';
-import { whyNot } from '../transport/requests.js';
+import { baselineGiven, isOutcome } from '../state/mutes.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -88,7 +88,7 @@ function drawChoices(server, node, state) {
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );
-  if (reason) node.append(note(reason));
+  if (reason) node.append(note(refusalIn(server, reason)));
 }
 
 // What was measured of each head alone.
@@ -110,7 +110,7 @@ function changeText({ instead, baseline }) {
 // Why the heads cannot be tried, in one sentence; null if they can.
 function whyNoImportance(server, state) {
   if (baselineGiven(state) === null) return say('Type another sentence above.');
-  return whyNot(server, nameOfImportance(state));
+  return whyNot(server, 'importance');
 }
 
 function drawOutcome(server, node, state) {
@@ -167,7 +167,7 @@ function drawImportance(server, node, state) {
   const reason = whyNoImportance(server, state);
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
-  const isUsual = nameOfMute(state) === 'mute';
+  const isUsual = state.instead.baseline === 'zero' && state.instead.row === null;
   const invitation = isUsual
     ? say('Mute each head alone to see how the log-probability of this translation changes.')
     : say(
@@ -175,7 +175,7 @@ function drawImportance(server, node, state) {
       );
   replaceKeepingFocus(
     node,
-    note(reason ?? invitation),
+    note(reason === null ? invitation : refusalIn(server, reason)),
     actions(
       actionButton(
         sayCount(count, 'Try all {count} head', 'Try all {count} heads'),

@@ -3,7 +3,6 @@
 // - `panel`: the tab that shows it, null for every tab;
 // - `ask(state)`: the fields of its request, null if the state has nothing that it could be about;
 // - `doing`: what the status line says meanwhile;
-// - `isServerOnly`: whether only a server answers, not the engine in the page;
 // - `create(store)`: { draw, controls, nothing }, as question.js reads them.
 
 import { PINNED } from '../state/queries.js';
@@ -18,8 +17,6 @@ import { writing } from './writing.js';
 /** @type {Instrument[]} */
 const INSTRUMENTS = [lens, routes, contributions, scoreSplit, writing, removal, wordLinks];
 export const QUESTIONS = INSTRUMENTS.map(({ name }) => name);
-const OTHERS = ['baseline', 'examples', 'export']; // that only a server answers
-export const SERVER_ONLY = [...INSTRUMENTS.filter((one) => one.isServerOnly).map(({ name }) => name), ...OTHERS];
 
 // The parts of the state that a question may be about, and which questions are open.
 export const SUBJECTS = ['questions', ...PINNED, 'step', 'other', 'gold'];

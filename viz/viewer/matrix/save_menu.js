@@ -1,6 +1,7 @@
 // Ways to save the view: a link that opens it again, pictures of it, and a handout.
 
 import { createButton, element } from '../drawing/dom.js';
+import { slug } from '../domain/files.js';
 import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { createMenu } from '../drawing/widgets.js';
@@ -56,8 +57,6 @@ export function createExportMenu(entries) {
   return menu;
 }
 
-const LONGEST_SLUG = 40; // characters of a sentence in the name of its file
-
 export function openMenu(menu) {
   menu.open = true;
   menu.querySelector('button').focus();
@@ -67,11 +66,6 @@ export function openMenu(menu) {
 function nameOf({ record, kind, layer, head, selection }) {
   const heads = selection.length > 0 ? 'several' : `${layer + 1}-${head === null ? 'average' : head + 1}`;
   return `headlight-${slug(record.model.name)}-${kind}-${heads}-${slug(record.source_text)}`;
-}
-
-function slug(text) {
-  const words = text.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, '-');
-  return words.slice(0, LONGEST_SLUG).replaceAll(/^-|-$/g, '') || 'sentence';
 }
 
 // A file of an answer, [name, base64], as a download of Gradio.

@@ -11,7 +11,7 @@ import { chartsOf } from './charts.js';
 import { save } from '../matrix/save_menu.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
-import { zip } from './directory.js';
+import { zip } from '../engine/tensors/zip.js';
 import { createMatrices } from './matrices.js';
 import { createChallenges } from './challenges.js';
 import { createOwnPairs } from './own_pairs.js';
@@ -140,7 +140,9 @@ function take(play, frames) {
 }
 
 function keep(play, { identity, files }, opens) {
-  if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
+  const inFolder = Object.entries(files).map(([name, bytes]) => [`${identity.name}/${name}`, bytes]);
+  const zipped = zip(Object.fromEntries(inFolder));
+  if (!opens) return save(new Blob(zipped, { type: 'application/zip' }), `${identity.name}.zip`);
   play.giveWay();
   const named = { task: tell(identity.task), steps: identity.steps };
   return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);

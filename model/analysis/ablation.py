@@ -28,7 +28,7 @@ from model.text.tokenizer import BOS_ID
 EDGES = re.compile(r"^[^\w]+|[^\w]+$")  # the punctuation around a word
 PASS_TOKENS = 4096  # read together
 PASS_LOGITS = 2**25  # computed together, a second of work or less: between passes, progress is reported
-BLOCK_WORDS = 1000  # scored together: their weights stay in a processor's cache
+BLOCK_WORDS = 512  # scored together: their weights stay in a processor's cache
 EXPLICIT = True  # torch's fused attention is slower for many short rows
 
 

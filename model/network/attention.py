@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+REGISTER = 16  # numbers in the largest vector register
+
 
 class KeyValue(NamedTuple):
     """Keys and values of all heads."""
@@ -67,12 +69,20 @@ def explicit_attention(
     if bias is not None:
         scores = scores + bias
     if mask is None:
-        weights = scores.softmax(-1)
+        weights = softmax(scores)
     else:
         # The lowest finite number instead of -inf, so that a fully masked row has no NaN.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        weights = scores.softmax(-1).masked_fill(~mask, 0.0)
+        weights = softmax(scores).masked_fill(~mask, 0.0)
     return weights @ value, weights
+
+
+def softmax(scores: Float[Tensor, "*B S"]) -> Float[Tensor, "*B S"]:
+    """Over the keys. On rows shorter than a vector register, torch's own takes six times as long on a CPU."""
+    keys = scores.shape[-1]
+    if keys >= REGISTER:
+        return scores.softmax(-1)
+    return F.pad(scores, (0, REGISTER - keys), value=-torch.inf).softmax(-1)[..., :keys]
 
 
 def fused_attention(

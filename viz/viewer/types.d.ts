@@ -279,5 +279,6 @@ interface Translator {
   model: any;
   tokenizers: { source: any; target: any };
   language: any;
+  kept: any; // the last reading and pass without gates
 }
 type Gates = (kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null;

@@ -1,10 +1,11 @@
 // Analysis of heads: importance, norm-based weights and single cells, as model/analysis defines them.
 
-import { matchInOrder } from '../domain/math.js';
+import { matchInOrder, sum } from '../domain/math.js';
 import { predict } from './model.js';
 import { gatesOf } from './interventions.js';
-import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax } from './network.js';
+import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
 import { kindsOf } from './payload.js';
+import { softmax } from './tensors/vectors.js';
 import { pass, read } from './translator.js';
 import { message } from '../locales/language.js';
 
@@ -17,7 +18,7 @@ export async function importance(translator, text, target, baseline, pause) {
   const { encoder, decoder, heads } = model.network;
   const source = read(translator, text, null);
   const { trace, steps } = pass(translator, source, target, null);
-  const intact = totalOf(steps, target);
+  const intact = sum(steps.map(({ logits, norm }, step) => logits[target[step]] - norm));
   const result = kindsOf((kind) => (kind === 'encoder' ? encoder : decoder).map(() => Array(heads).fill(0)));
   const size = copiesTogether(source.ids.length, target.length);
   const count = heads * (encoder.length + 2 * decoder.length);
@@ -79,15 +80,11 @@ export function hiddenWith(network, { trace, cross }, { kind, layer, gates }, fi
 
 // Log-probability of the target for each of some copies.
 function totalsOf(model, hidden, target) {
-  const steps = predict(model, hidden);
   const { length } = target;
-  return Array.from({ length: steps.length / length }, (_, copy) =>
-    totalOf(steps.slice(copy * length, (copy + 1) * length), target),
+  const chances = predict(model, hidden, ({ logits, norm }, row) => logits[target[row % length]] - norm);
+  return Array.from({ length: chances.length / length }, (_, copy) =>
+    sum(chances.slice(copy * length, (copy + 1) * length)),
   );
-}
-
-function totalOf(steps, target) {
-  return steps.reduce((total, { logits, norm }, step) => total + logits[target[step]] - norm, 0);
 }
 
 // ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays in the form of a trace.

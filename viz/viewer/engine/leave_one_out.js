@@ -44,13 +44,11 @@ function stepsWithout(model, source, target, hidden) {
     return target.map((_, position) => ({ sequence, position }));
   });
   const read = embed(model, 'target', [BOS_ID, ...target.slice(0, -1)]);
-  const steps = predict(model, decode(network, rows, repeated(read, count)));
-  return hidden.map((_, copy) =>
-    steps.slice(copy * target.length, (copy + 1) * target.length).map(({ logits, norm }, step) => ({
-      chance: logits[target[step]] - norm,
-      likeliest: largestPlaces(logits, 1)[0],
-    })),
-  );
+  const steps = predict(model, decode(network, rows, repeated(read, count)), ({ logits, norm }, row) => ({
+    chance: logits[target[row % target.length]] - norm,
+    likeliest: largestPlaces(logits, 1)[0],
+  }));
+  return hidden.map((_, copy) => steps.slice(copy * target.length, (copy + 1) * target.length));
 }
 
 // Each token alone, then the tokens of each word that has several.

@@ -116,13 +116,17 @@ export function createPositions({ d_model: width, positions = 'sinusoidal' }) {
   };
 }
 
-// What the model predicts for each hidden row: { logits, norm }. A logit minus the norm, the logarithm of the sum of
-// the exponentials, is a log-probability.
-export function predict({ network: { products, output, width } }, hidden) {
-  const rows = hidden.length / width;
-  const all = products.multiply(output, rows, hidden);
-  return Array.from({ length: rows }, (_, row) => {
-    const logits = all.subarray(row * output.outputs, (row + 1) * output.outputs);
-    return { logits, norm: products.logSumExp(logits) };
-  });
+// What `use` makes of the prediction for each hidden row: { logits, norm }. A logit minus the norm, the logarithm of the sum
+// of the exponentials, is a log-probability. `use` copies the logits that it keeps.
+/** @type {(model: any, hidden: Float32Array, use?: (step: { logits: Float32Array; norm: number }, row: number) => any) => any[]} */
+export function predict({ network: { products, output, width } }, hidden, use = copied) {
+  const found = [];
+  products.forEachRow(output, hidden.length / width, hidden, (logits, row) =>
+    found.push(use({ logits, norm: products.logSumExp(logits) }, row)),
+  );
+  return found;
+}
+
+function copied({ logits, norm }) {
+  return { logits: logits.slice(), norm };
 }

@@ -5,6 +5,8 @@
 // sequence. Keys and values of a layer are a `memory` { array, start, stride }: the key of position p begins at
 // start + p * stride, its value d_model numbers later.
 
+import { addWeighted, dot, softmax } from './tensors/vectors.js';
+
 export const EPSILON = 1e-5; // of LayerNorm
 const FIRST_CAPACITY = 32; // positions of a new cache
 const NOTHING = [];
@@ -23,7 +25,7 @@ function erf(x) {
 }
 
 export const ACTIVATIONS = {
-  relu: (x) => Math.max(0, x),
+  relu: (x) => (x + Math.abs(x)) / 2, // the same as Math.max(0, x) without a branch, which is hard to predict here
   silu: (x) => x / (1 + Math.exp(-x)),
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
   gelu_new: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
@@ -245,37 +247,15 @@ export function attend(network, query, memory, count, gate, output, weights, hid
   const { array: outputs } = output;
   for (let head = 0; head < heads; head += 1) {
     const [from, to] = [query.start + head * headWidth, output.start + head * headWidth];
-    let at = memory.start + head * headWidth;
-    for (let key = 0; key < count; key += 1, at += stride) {
-      let [even, odd] = [0, 0]; // two sums, because each addition waits for the one before
-      for (let place = 0; place + 1 < headWidth; place += 2) {
-        even += queries[from + place] * keys[at + place];
-        odd += queries[from + place + 1] * keys[at + place + 1];
-      }
-      if (headWidth % 2) even += queries[from + headWidth - 1] * keys[at + headWidth - 1];
-      scores[key] = (even + odd) * scale;
-    }
+    const at = memory.start + head * headWidth;
+    for (let key = 0; key < count; key += 1)
+      scores[key] = dot(queries, from, keys, at + key * stride, headWidth) * scale;
     for (const key of hidden) scores[key] = -Infinity;
     softmax(scores);
     if (weights) weights.array.set(scores, weights.start + head * weights.stride);
-    at = memory.start + head * headWidth + width;
-    for (let key = 0; key < count; key += 1, at += stride) {
-      const weight = scores[key];
-      for (let place = 0; place < headWidth; place += 1) outputs[to + place] += weight * keys[at + place];
-    }
+    addWeighted(scores, { all: keys, at: at + width, stride }, outputs, to, headWidth);
   }
   close(network, gate, outputs, output.start);
-}
-
-export function softmax(scores) {
-  let most = -Infinity;
-  for (let place = 0; place < scores.length; place += 1) if (scores[place] > most) most = scores[place];
-  let total = 0;
-  for (let place = 0; place < scores.length; place += 1) {
-    scores[place] = Math.exp(scores[place] - most);
-    total += scores[place];
-  }
-  for (let place = 0; place < scores.length; place += 1) scores[place] /= total;
 }
 
 function feedForward(network, block, rows, x) {
@@ -288,7 +268,9 @@ export function widened({ products, preNorm }, block, rows, x) {
 }
 
 export function narrowed({ products, activate }, block, rows, wide) {
-  return products.multiply(block.outer, rows, wide.map(activate));
+  const active = new Float32Array(wide.length);
+  for (let place = 0; place < wide.length; place += 1) active[place] = activate(wide[place]); // map takes five times as long
+  return products.multiply(block.outer, rows, active);
 }
 
 // LayerNorm around a sub-layer, as model/network/layers.py: Residual places it.

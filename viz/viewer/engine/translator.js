@@ -16,7 +16,7 @@ const nothing = () => fault('There is nothing to translate; type a sentence.');
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
 // `codes`, one of which must begin each sentence; most models have none.
 export function createTranslator(model, tokenizers, { language, codes }) {
-  return { model, tokenizers, language, codes };
+  return { model, tokenizers, language, codes, kept: {} };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
@@ -71,7 +71,7 @@ export function translate(translator, text, options) {
   const { beamSize = 1, alpha = 1, best = 1, prefix = [], hidden = [], gates = null, tree = false } = options;
   const given = targetIds(translator, prefix);
   const started = performance.now();
-  const source = read(translator, text, gates, hidden);
+  const source = readAnew(translator, text, gates, hidden);
   const limit = lengthLimit(source.ids.length);
   const encoded = performance.now();
   // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
@@ -117,9 +117,21 @@ export function score(translator, text, given, gates = null) {
   return { ...result, timings: { encode: encoded - started, record: performance.now() - encoded } };
 }
 
-// The encoder's reading of a sentence without the places `hidden`: ids, the weights, and what the decoder attends to.
-/** @type {(translator: Translator, text: string, gates: Gates | null, hidden?: number[]) => any} */
-export function read(translator, text, gates, hidden = []) {
+// What `make` returns, or what it last returned for the same key: the page asks several questions about one translation.
+function lastOf(translator, name, key, make) {
+  if (translator.kept[name]?.key !== key) translator.kept[name] = { key, value: make() };
+  return translator.kept[name].value;
+}
+
+// The encoder's reading of a sentence: ids, the weights, and what the decoder attends to.
+/** @type {(translator: Translator, text: string, gates: Gates | null) => any} */
+export function read(translator, text, gates) {
+  if (gates) return readAnew(translator, text, gates, []);
+  return lastOf(translator, 'source', text, () => readAnew(translator, text, null, []));
+}
+
+// The same without the places `hidden`.
+function readAnew(translator, text, gates, hidden) {
   const { model } = translator;
   const ids = sourceIds(translator, text);
   checkPlaces(hidden, ids.length);
@@ -143,7 +155,13 @@ function traceOf({ model }, source, length) {
 }
 
 // One pass over a target: the trace of every weight, and what each step predicts.
-export function pass({ model }, source, target, gates) {
+export function pass(translator, source, target, gates) {
+  if (source !== translator.kept.source?.value || gates) return passAnew(translator, source, target, gates);
+  const key = JSON.stringify([source.text, target]);
+  return lastOf(translator, 'pass', key, () => passAnew(translator, source, target, null));
+}
+
+function passAnew({ model }, source, target, gates) {
   const trace = traceOf({ model }, source, target.length);
   const sequence = createSequence(model.network, source.cross, gates);
   const rows = target.map((_, position) => ({ sequence, position }));

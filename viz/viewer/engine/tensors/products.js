@@ -3,21 +3,22 @@
 
 import { FUSED, WASM } from './products_wasm.js';
 
-const BLOCK = 16; // rows of a product that share the reading of the matrix
+const BLOCK = 32; // rows of a product that share the reading of the matrix
 const FOUR = 4; // rows that WebAssembly computes together
 const LANES = 8; // columns that WebAssembly reads at once
 const PAGE = 65536; // bytes of a page of WebAssembly's memory
 
 // `stored` has the matrices by name: { outputs, inputs, values, scales, bias }; `values` is an Int8Array, whose rows
 // are multiplied by the `scales`, or a Float32Array; `scales` and `bias` may be null. Returns the matrices by name, to
-// be given to the functions `multiply` and `rowOf`, which are returned too, and `logSumExp`, which takes a row of a product.
+// be given to the functions `multiply`, `forEachRow` and `rowOf`, which are returned too, and `logSumExp`, which takes a row
+// of a product.
 export async function createProducts(stored, { wasm = true, fused = true } = {}) {
   const entries = Object.entries(stored);
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
   const height = Math.max(...entries.map(([, { outputs }]) => outputs));
   const size = entries.reduce(
     (total, [, matrix]) => total + sizeOf(matrix),
-    4 * ((2 * BLOCK + 2) * width + BLOCK * height),
+    4 * ((2 * BLOCK + 2) * width + (BLOCK + 1) * height + FOUR),
   );
   const codes = wasm ? [...(fused ? [FUSED] : []), WASM] : [];
   const { buffer, compiled } = (await startWasm(codes, size)) ?? { buffer: new ArrayBuffer(size) };
@@ -25,13 +26,15 @@ export async function createProducts(stored, { wasm = true, fused = true } = {})
   const x = heap.take(Float32Array, BLOCK * width);
   const y = heap.take(Float32Array, BLOCK * height);
   const scratch = heap.take(Float32Array, (BLOCK + 2) * width);
+  const single = heap.take(Float32Array, height + FOUR);
   const matrices = Object.fromEntries(entries.map(([name, matrix]) => [name, place(heap, matrix)]));
   const run = compiled ? startedBy(compiled, x, y, scratch) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
   return {
     matrices,
     rowOf,
     multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }),
-    logSumExp: compiled ? (values) => logSumExp(compiled, values, y) : logSumExpPlainly,
+    forEachRow: (matrix, rows, input, use) => forEachRow(matrix, rows, input, { x, y, run }, use),
+    logSumExp: compiled ? (values) => logSumExp(compiled, values, single) : logSumExpPlainly,
   };
 }
 
@@ -105,9 +108,22 @@ function rowOf({ inputs, width, codes, scales }, row) {
 }
 
 // Each of `rows` rows of the input times the matrix, plus the bias.
-function multiply(matrix, rows, input, { x, y, run }) {
+function multiply(matrix, rows, input, room) {
+  const result = new Float32Array(rows * matrix.outputs);
+  forEachBlock(matrix, rows, input, room, (start, values) => result.set(values, start * matrix.outputs));
+  return result;
+}
+
+// Gives each row of the product to `use`, which reads it before the next product: it lies in the room of all products.
+function forEachRow(matrix, rows, input, room, use) {
+  const { outputs } = matrix;
+  forEachBlock(matrix, rows, input, room, (start, values) => {
+    for (let at = 0; at < values.length; at += outputs) use(values.subarray(at, at + outputs), start + at / outputs);
+  });
+}
+
+function forEachBlock(matrix, rows, input, { x, y, run }, use) {
   const { inputs, outputs, width } = matrix;
-  const result = new Float32Array(rows * outputs);
   for (let start = 0; start < rows; start += BLOCK) {
     const count = Math.min(BLOCK, rows - start);
     for (let row = 0; row < count; row += 1) {
@@ -116,9 +132,8 @@ function multiply(matrix, rows, input, { x, y, run }) {
       if (width > inputs) x.fill(0, row * width + inputs, (row + 1) * width);
     }
     run(matrix, count);
-    result.set(y.subarray(0, count * outputs), start * outputs);
+    use(start, y.subarray(0, count * outputs));
   }
-  return result;
 }
 
 function startedBy(compiled, x, y, scratch) {
@@ -143,12 +158,15 @@ function multiplyPlainly({ codes, scales, bias, width, outputs }, rows, x, y) {
   }
 }
 
-// The logarithm of the sum of the exponentials.
-function logSumExp({ exponentials }, values, y) {
+// The logarithm of the sum of the exponentials. WebAssembly reads four numbers at once, from its own memory.
+function logSumExp({ exponentials }, values, single) {
   const count = Math.ceil(values.length / FOUR) * FOUR;
-  y.set(values);
-  y.fill(-Infinity, values.length, count);
-  const [most, total] = exponentials(y.byteOffset, count);
+  const isReady = values.buffer === single.buffer && values.length === count;
+  if (!isReady) {
+    single.set(values);
+    single.fill(-Infinity, values.length, count);
+  }
+  const [most, total] = exponentials((isReady ? values : single).byteOffset, count);
   return most + Math.log(total);
 }
 

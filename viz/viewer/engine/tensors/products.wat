@@ -209,13 +209,13 @@
 
   ;; The largest of `count` numbers, a multiple of 4, and the sum of the exponentials of each number minus the largest.
   (func (export "exponentials") (param $x i32) (param $count i32) (result f64 f64)
-    (local $i i32) (local $end i32) (local $most v128) (local $v v128) (local $whole v128) (local $y v128)
-    (local $sum v128)
+    (local $i i32) (local $end i32) (local $most v128) (local $v v128) (local $bits v128) (local $whole v128)
+    (local $y v128) (local $sum v128)
     (local.set $end (i32.add (local.get $x) (i32.shl (local.get $count) (i32.const 2))))
     (local.set $i (local.get $x))
     (local.set $most (v128.load (local.get $x)))
     (loop $largest
-      (local.set $most (f32x4.max (local.get $most) (v128.load (local.get $i))))
+      (local.set $most (f32x4.pmax (v128.load (local.get $i)) (local.get $most)))
       (br_if $largest (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 16))) (local.get $end))))
     (local.set $most (f32x4.max (local.get $most)
       (i8x16.shuffle 8 9 10 11 12 13 14 15 0 1 2 3 4 5 6 7 (local.get $most) (local.get $most))))
@@ -224,10 +224,13 @@
     (local.set $i (local.get $x))
     (loop $add
       ;; exp(v) = 2^whole exp(r) with |r| <= log(2) / 2, by the polynomial of model/decoding/kernels/layers.py: exp
-      (local.set $v (f32x4.max (v128.const f32x4 -87 -87 -87 -87)
-        (f32x4.sub (v128.load (local.get $i)) (local.get $most))))
-      (local.set $whole (f32x4.nearest (f32x4.mul (local.get $v)
-        (v128.const f32x4 1.44269504 1.44269504 1.44269504 1.44269504))))
+      ;; adding 1.5 * 2^23 rounds to a whole number, which then stands in the last bits
+      (local.set $v (f32x4.pmax (f32x4.sub (v128.load (local.get $i)) (local.get $most))
+        (v128.const f32x4 -87 -87 -87 -87)))
+      (local.set $bits (f32x4.add (f32x4.mul (local.get $v)
+        (v128.const f32x4 1.44269504 1.44269504 1.44269504 1.44269504))
+        (v128.const f32x4 12582912 12582912 12582912 12582912)))
+      (local.set $whole (f32x4.sub (local.get $bits) (v128.const f32x4 12582912 12582912 12582912 12582912)))
       (local.set $v (f32x4.sub (local.get $v) (f32x4.mul (local.get $whole)
         (v128.const f32x4 0.693359375 0.693359375 0.693359375 0.693359375))))
       (local.set $v (f32x4.add (local.get $v) (f32x4.mul (local.get $whole)
@@ -245,7 +248,7 @@
         (v128.const f32x4 0.5 0.5 0.5 0.5)))
       (local.set $y (f32x4.add (f32x4.mul (f32x4.mul (local.get $y) (local.get $v)) (local.get $v)) (local.get $v)))
       (local.set $y (f32x4.mul (f32x4.add (local.get $y) (v128.const f32x4 1 1 1 1))
-        (i32x4.shl (i32x4.add (i32x4.trunc_sat_f32x4_s (local.get $whole)) (v128.const i32x4 127 127 127 127))
+        (i32x4.shl (i32x4.add (local.get $bits) (v128.const i32x4 127 127 127 127))
           (i32.const 23))))
       (local.set $sum (f64x2.add (local.get $sum) (f64x2.add (f64x2.promote_low_f32x4 (local.get $y))
         (f64x2.promote_low_f32x4

@@ -141,15 +141,15 @@ class Inference:
         exact: bool = False,
         prefix: Sequence[int] = (),
     ) -> list[list[Candidate]]:
-        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels.
+        """Search without weights: few rows by the kernels, many by torch, in bfloat16 where that is faster.
 
         Every translation begins with `prefix`.
 
-        If `exact`, all are searched in float32, as `search` does.
+        If `exact`, all are searched by the kernels, as `search` does.
         """
         rows = len(source) * options.beam_size
         dtype = torch.float32 if exact else product_dtype(rows, self.device)
-        by_kernels = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
+        by_kernels = rows <= MAX_ROWS or (exact and options.beam_size <= MAX_ROWS)
         if by_kernels and (compiled := self.compiled(gates)):
             return compiled.search_batch(source, options, gates, prefix)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1

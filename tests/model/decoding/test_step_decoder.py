@@ -11,9 +11,11 @@ from torch import Tensor
 from model.decoding.options import SearchOptions
 from model.decoding.search import BFLOAT16_TOLERANCE, encode_source, search
 from model.decoding.step_decoder import (
+    BFLOAT16_GAIN,
     BFLOAT16_ROWS,
     FIRST_CAPACITY,
     IncrementalDecoder,
+    Product,
     _bfloat16_pays,
     product_dtype,
 )
@@ -135,5 +137,20 @@ def test_few_rows_and_other_devices_stay_in_float32(monkeypatch: pytest.MonkeyPa
     assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.float32
 
 
-def test_trial_of_bfloat16_gives_an_answer() -> None:
-    assert _bfloat16_pays() in (True, False)
+@pytest.mark.parametrize("ratio", [0.5, 1.5])
+def test_choice_of_bfloat16_does_not_depend_on_a_cold_start(
+    ratio: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first product of each type takes a hundred times as long, and half of the others twice."""
+    clock, calls = [0.0], []
+
+    def product(self: Product, x: Tensor) -> Tensor:
+        dtype = self.weight.dtype
+        calls.append(dtype)
+        slow = 100 if calls.count(dtype) == 1 else 1 + len(calls) // 2 % 2
+        clock[0] += slow / (ratio if dtype == torch.bfloat16 else 1)
+        return x
+
+    monkeypatch.setattr(Product, "__call__", product)
+    monkeypatch.setattr("model.decoding.step_decoder.time.perf_counter", lambda: clock[0])
+    assert _bfloat16_pays.__wrapped__() == (ratio > BFLOAT16_GAIN)

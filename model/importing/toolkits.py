@@ -265,9 +265,14 @@ def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
             'only "" with "dan", or "n" with "da", can be imported.'
         )
     activation = _activation(values.get("transformer-ffn-activation", "swish"), title)
-    vocabularies = [
-        each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name
-    ]
-    words = (vocabularies[0], vocabularies[0]) if len(vocabularies) == 1 else None  # of two, which is which?
     shape = {"norm": norms[processing], "activation": activation}
-    return Said(_number(values, "transformer-heads", title), shape, words=words)
+    return Said(_number(values, "transformer-heads", title), shape, words=_vocabularies(folder))
+
+
+def _vocabularies(folder: Path) -> tuple[Words, Words] | None:
+    """The files of both sides in a folder of Marian: one, or two whose names say which is which."""
+    found = [each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name]
+    if len(found) == 1:
+        return found[0], found[0]
+    of_side = {each.name[:3]: each for each in found}
+    return (of_side["src"], of_side["trg"]) if of_side.keys() == {"src", "trg"} else None

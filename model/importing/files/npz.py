@@ -16,6 +16,7 @@ from model.errors import UserError, quote_untrusted
 from model.files import MAX_TEXT_BYTES, check_file, parse_yaml
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
+Arrays = np.ndarray[Any, Any]
 SETTINGS = "special:model.yml"
 MAX_ARRAYS = 10_000
 EMBEDDING = re.compile(r"(encoder|decoder)?_?Wemb")
@@ -25,8 +26,8 @@ LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(.+)")
 NAMES = (
     (r"(.+)_ln_scale(?:_pre)?", r"\1_ln.weight"),
     (r"(.+)_ln_bias(?:_pre)?", r"\1_ln.bias"),
-    (r"(.+)_W([qkvo])", r"\1.\2.weight"),
-    (r"(.+)_b([qkvo])", r"\1.\2.bias"),
+    (r"(.+)_W([qkvof])", r"\1.\2.weight"),  # f: the forget gates of an SSRU
+    (r"(.+)_b([qkvof])", r"\1.\2.bias"),
     (r"(.+)_W(\d?)", r"\1_\2.weight"),
     (r"(.+)_b(\d?)", r"\1_\2.bias"),
 )
@@ -45,14 +46,19 @@ def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             found = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is not a file of arrays of Marian, or broken; copy it again.") from error
-    settings = found.pop(SETTINGS, np.zeros(0, np.int8))
+    return weights_and_settings(found, path)
+
+
+def weights_and_settings(arrays: dict[str, Arrays], path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What the arrays of a file of Marian say. Raises UserError."""
+    settings = arrays.pop(SETTINGS, np.zeros(0, np.int8))
     if settings.dtype != np.int8 or not 0 < settings.size <= MAX_TEXT_BYTES:
         raise UserError(f"{path} has no settings of Marian ({SETTINGS}); copy it again.")
     text = settings.tobytes().rstrip(b"\0").decode("utf-8", "replace")
-    return _weights(found, path), parse_yaml(text, path)
+    return _weights(arrays, path), parse_yaml(text, path)
 
 
-def _weights(arrays: dict[str, np.ndarray[Any, Any]], path: Path) -> dict[str, Tensor]:
+def _weights(arrays: dict[str, Arrays], path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float16) or array.ndim != 2:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
@@ -28,6 +28,7 @@ from model.text.tokenizer import EOS
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
+MEMORY: Role = "memory"  # of every part of a decoder without self-attention, and of no head
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
 POSITIONAL = 0.9
 
@@ -52,6 +53,7 @@ class HeadMeasures:
     sink_mass: Float[Tensor, "L H"]
     source_focus: Float[Tensor, "L H"] | None  # cross
     focus_offset: Int[Tensor, "L H"] | None  # cross: 0 or -1, see `focus_offset`
+    is_memory: bool = False  # of a decoder without self-attention, where no measure has a meaning
 
 
 class Measure(NamedTuple):
@@ -112,7 +114,7 @@ OFFSETS = {one.name: one.offset for one in MEASURES}
 
 def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
     """The values of MEASURES and of the tables that they name, [layer, head]; None without a meaning."""
-    return {
+    tables = {
         "confidence": heads.confidence,
         "entropy": heads.entropy,
         "offset_share": heads.positional.share,
@@ -122,6 +124,7 @@ def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
         "focus": heads.source_focus,
         "focus_offset": heads.focus_offset,
     }
+    return dict.fromkeys(tables) if heads.is_memory else tables
 
 
 class RoleDefinition(NamedTuple):
@@ -194,6 +197,12 @@ ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
         "M1 3h2v2h2v2h2v2M1 1h8",
         offset=-1,
         short="wrote",
+    ),
+    MEMORY: RoleDefinition(
+        "keeps a running memory in place of attention",
+        "M2 8V5M5 8V3.5M8 8V2",
+        kinds=("decoder",),
+        short="memory",
     ),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
@@ -329,7 +338,9 @@ def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | 
 
 def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
     """The role of each head, as its index in ROLES: the first that applies, else mixed."""
-    roles = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
+    roles = torch.full_like(
+        measures.positional.offset, ROLES.index(MEMORY if measures.is_memory else "mixed")
+    )
     for index, role in reversed(list(enumerate(ROLES))):  # an earlier role replaces a later one
         evidence = role_evidence(role, measures)
         if evidence is not None:
@@ -347,7 +358,9 @@ def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     causal = causal_mask(len(read), len(read))
     return {
         "encoder": _measures("encoder", record.encoder, ~_ends(source), source),
-        "decoder": _measures("decoder", record.decoder, words, read, mask=causal),
+        "decoder": replace(
+            _measures("decoder", record.decoder, words, read, mask=causal), is_memory=record.is_recurrent
+        ),
         "cross": _measures("cross", record.cross, words, source),
     }
 

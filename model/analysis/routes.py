@@ -114,7 +114,7 @@ def alti_shares(one: SubLayer) -> Float[Tensor, "Q P"]:
     its residual alone.
     """
     heads = cast(Attending, one.heads)
-    parts = torch.einsum("hqn,hnd->qnd", heads.weights, heads.value @ output_rows(heads.module))
+    parts = heads.added()
     own = torch.arange(len(one.x))
     if one.kind == "cross":
         parts = torch.cat([parts, one.x[:, None]], 1)
@@ -161,7 +161,7 @@ def _strongest_heads(one: SubLayer, kept: Int[Tensor, "E 2"]) -> list[int | None
     is_kept = columns == heads.value.shape[1]  # of cross-attention: the residual, which has no key
     keys = columns.clamp(max=heads.value.shape[1] - 1)
     write = output_rows(heads.module)
-    parts = heads.weights[:, rows, keys, None] * (heads.value @ write)[:, keys]  # H E D
+    parts = heads.added_by_heads(rows, keys)
     y = torch.einsum("hqk,hkd->qd", heads.outputs, write) + one.x
     found = _proximity(y[rows], torch.cat([parts, one.x[rows][None]]).transpose(0, 1))
     found[:, -1] *= is_kept if one.kind == "cross" else rows == columns

@@ -243,12 +243,14 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     return Said(heads, shape, (scale, scale, 1.0), (source, target), start="</s>", spare_positions=2)
 
 
-def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
+def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
     wanted: dict[str, Any] = {
         "type": "transformer",
-        "transformer-decoder-autoreg": "self-attention",
+        "transformer-decoder-autoreg": decoder,
+        "dec-cell": "ssru" if decoder == "rnn" else values.get("dec-cell"),
+        "transformer-rnn-projection": False,
         "transformer-train-position-embeddings": False,
         "transformer-no-projection": False,
         "transformer-tied-layers": [],

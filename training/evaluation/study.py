@@ -62,7 +62,8 @@ GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
 
 # The fields of HeadMeasures that are a mean over rows.
-POOLED = {field.name for field in fields(HeadMeasures)} - {"kind", "queries", "positional", "focus_offset"}
+NOT_POOLED = {"kind", "queries", "positional", "focus_offset", "is_memory"}
+POOLED = {field.name for field in fields(HeadMeasures)} - NOT_POOLED
 
 SentencePair = tuple[str, str]
 
@@ -208,6 +209,7 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
         queries=int(rows.sum()),
         positional=pool_positional(kind, [pair.record for pair in measured]),
         focus_offset=None if offset is None else offset.round().long(),  # the offset of most rows
+        is_memory=each[0].is_memory,
         **{name: mean(name) for name in POOLED},
     )
 
@@ -233,6 +235,8 @@ def nearest_role(measures: HeadMeasures, layer: int, head: int, role: Role) -> t
     """The role and its measure; for a mixed head, the role whose threshold it comes nearest to."""
     all_evidence = {name: role_evidence(name, measures) for name in ROLES}
     found = {name: values[layer, head].item() for name, values in all_evidence.items() if values is not None}
+    if not found:  # a memory
+        return role, 0.0
     nearest = (
         role if role in found else max(found, key=lambda name: found[name] / ROLE_DEFINITIONS[name].least)
     )

@@ -28,6 +28,7 @@ NAMES = (
     (r"(.+)_ln_bias(?:_pre)?", r"\1_ln.bias"),
     (r"(.+)_W([qkvof])", r"\1.\2.weight"),  # f: the forget gates of an SSRU
     (r"(.+)_b([qkvof])", r"\1.\2.bias"),
+    (r"rnn_W", r"rnn.w.weight"),  # the values of an SSRU
     (r"(.+)_W(\d?)", r"\1_\2.weight"),
     (r"(.+)_b(\d?)", r"\1_\2.bias"),
 )
@@ -69,6 +70,11 @@ def _weights(arrays: dict[str, Arrays], path: Path) -> dict[str, Tensor]:
         else:
             # Marian multiplies rows by matrices and keeps a vector as a matrix of one row.
             weights[_name(name)] = tensor[0] if len(tensor) == 1 else tensor.t()
+    for name, values in list(weights.items()):
+        if name.endswith(".rnn.w.weight"):  # it has neither a bias of the values nor a matrix after them
+            module = name.removesuffix(".w.weight")
+            weights[f"{module}.w.bias"] = values.new_zeros(len(values))
+            weights[f"{module}.o.weight"] = torch.eye(len(values))
     if (shared := weights.pop(f"{SHARED}.weight", None)) is not None:
         weights |= {"encoder_Wemb.weight": shared, "decoder_Wemb.weight": shared}
     return weights

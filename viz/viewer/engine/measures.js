@@ -137,11 +137,12 @@ function focusOffsetOf(lines, words, mean) {
   return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }
 
-// The first role that applies; the last one, mixed, has no measure.
+// The first role that applies; the last one, mixed, has no measure. No model of the engine has a running memory.
 function roleOf(kind, head, definitions) {
   const { roles } = definitions;
   const applies = (role) =>
-    !roles[role].measure ||
-    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)])) >= roles[role].least;
+    role !== 'memory' &&
+    (!roles[role].measure ||
+      Number(evidenceOf(definitions, role, kind, (name) => head[String(name)])) >= roles[role].least);
   return Object.keys(roles).find(applies);
 }

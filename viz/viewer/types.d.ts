@@ -58,6 +58,7 @@ interface TranslationRecord {
   measures: ByKind<any>; // [layer][head] by the name of a measure
   roles: ByKind<string[][]>;
   taught?: [layer: number, head: number] | null; // older payloads have none
+  is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
   muted?: { heads: Head[]; instead: Instead };
 }
@@ -221,6 +222,7 @@ interface Grid extends Matrix {
   rowGroups: Group[];
   columnGroups: Group[];
   hidden: number[] | null;
+  nothing?: number[]; // the share of nothing in each row of a running memory
 }
 interface ValueGrid extends Grid {
   high: number; // what the darkest colour means

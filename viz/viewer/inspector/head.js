@@ -7,7 +7,7 @@ import { isTaught, nearestRole, roleDefinition } from '../domain/roles.js';
 import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
 import { aboutModel, differs } from '../state/queries.js';
-import { chosenHeads } from '../domain/heads.js';
+import { chosenHeads, isMemory } from '../domain/heads.js';
 import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { removal } from '../instruments/removal.js';
@@ -22,6 +22,7 @@ export function createHeadCard(server) {
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
       if (moved) drawCard(card, state);
+      ofRemoval.node.hidden = isMemory(state.record, state.kind);
       if (moved || differs(state, before, ['sideB', 'beside']))
         replaceKeepingFocus(differences, ...differingHeads(server.store, state));
       ofRemoval.draw(state, before);
@@ -46,7 +47,7 @@ function openNames(node) {
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
-  rest.replaceChildren(measuresOfHeads(state, openNames(rest)));
+  rest.replaceChildren(...(isMemory(state.record, state.kind) ? [] : [measuresOfHeads(state, openNames(rest))]));
 }
 
 function measuresOfHeads(state, open) {

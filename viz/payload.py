@@ -93,11 +93,12 @@ def encode(
 
 
 def encode_measures(record: AttentionRecord) -> dict[str, Any]:
-    """Return the measures and the roles of all heads, by kind."""
+    """Return the measures and the roles of all heads, by kind, and what even rows give each role."""
     heads = measure_heads(record)
     return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
+        "even": {kind: dict(one.even) for kind, one in heads.items()},
     }
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads
+from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads, word_mask
 from model.results import AttentionRecord, Token
 
 N_HITS = 10  # strongest cells of a head that are kept
@@ -84,7 +84,7 @@ class Survey:
             roles = head_roles(measures[kind]).flatten().tolist()
             for head, role in zip(surveys, roles, strict=True):
                 head.roles[ROLES[role]] += 1
-            words = weights.flatten(0, 1) * (_is_word(queries)[:, None] & _is_word(keys))
+            words = weights.flatten(0, 1) * (word_mask(queries)[:, None] & word_mask(keys))
             _add_hits(surveys, words, sentence)
             strongest = weights.flatten(0, 1).argmax(-1).tolist()
             for head, columns in zip(surveys, strongest, strict=True):
@@ -136,7 +136,3 @@ def _pairs(
     for query, column in zip(queries, columns, strict=True):
         if query.word is not None and keys[column].word is not None:
             yield query.text, keys[column].text
-
-
-def _is_word(tokens: Sequence[Token]) -> Bool[Tensor, " N"]:
-    return torch.tensor([token.word is not None for token in tokens])

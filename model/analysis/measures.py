@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -30,6 +30,7 @@ Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
 POSITIONAL = 0.9
+EVEN_DECIMALS = 6  # both implementations round, so that they agree where an even share equals a threshold
 
 
 class Positional(NamedTuple):
@@ -52,6 +53,7 @@ class HeadMeasures:
     sink_mass: Float[Tensor, "L H"]
     source_focus: Float[Tensor, "L H"] | None  # cross
     focus_offset: Int[Tensor, "L H"] | None  # cross: 0 or -1, see `focus_offset`
+    even: Mapping[Role, float]  # the evidence for each role of the kind in rows without any preference
 
 
 class Measure(NamedTuple):
@@ -128,7 +130,8 @@ class RoleDefinition(NamedTuple):
     """A role: which heads have it, and how the page and the study show it.
 
     A head of one of `kinds` has the role if `measure` is at least `least` and, for a role with an offset, if
-    the measure is about this offset. If it has several roles, the first one counts.
+    the measure is about this offset. If it has several roles, the first one counts. Rows cannot show a role
+    that even rows would have too; see `even_evidence`.
     """
 
     definition: str
@@ -315,10 +318,44 @@ def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> I
     return -(reading > THRESHOLDS["clearly"] * predicting).long()
 
 
+def even_evidence(
+    kind: Kind, queries: int, keys: Sequence[Token], mask: Bool[Tensor, "Q S"] | None = None
+) -> dict[Role, float]:
+    """The evidence for each role of a kind if every row spread its weight evenly over what it may read.
+
+    In "Ja." half of the tokens are separators, so an even row already gives them half of its weight, and
+    the sentence says nothing of separator sinks. For a role with an offset it is the chance that a row
+    which can have the offset has its strongest key there, and 1 if no row can.
+    """
+    allowed = torch.ones(queries, len(keys), dtype=torch.bool) if mask is None else mask
+    even = allowed.double() / allowed.sum(-1, keepdim=True)
+    words = word_mask(keys)
+    found: dict[str, Callable[[Any], Tensor]] = {
+        "sinks": lambda _: sink_mass(even, sink_tokens(keys)),
+        "focus": lambda _: source_focus(even, words),
+        "offset_share": lambda offset: _even_offset(even, offset),
+    }
+    return {
+        role: round(float(found[one.measure](one.offset)), EVEN_DECIMALS)
+        for role, one in ROLE_DEFINITIONS.items()
+        if one.measure is not None and kind in one.kinds
+    }
+
+
+def _even_offset(even: Float[Tensor, "Q S"], offset: int) -> Float[Tensor, ""]:
+    """The mean chance of this offset in the rows that can have it and have a choice."""
+    chances = even.diagonal(offset)
+    chances = chances[(chances > 0) & (chances < 1)]
+    return chances.mean() if len(chances) else torch.tensor(1.0)
+
+
 def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:
-    """The measure that decides on a role, 0 for heads at another offset; None if the kind cannot have it."""
+    """The measure that decides on a role, 0 for heads at another offset.
+
+    None if the kind cannot have the role, or if the rows cannot show it.
+    """
     one = ROLE_DEFINITIONS[role]
-    if one.measure is None or measures.kind not in one.kinds:
+    if one.measure is None or measures.kind not in one.kinds or measures.even[role] >= one.least:
         return None
     tables, table = measure_tables(measures), OFFSETS[one.measure]
     values, offsets = tables[one.measure], None if table is None else tables[table]
@@ -360,7 +397,7 @@ def _measures(
     mask: Bool[Tensor, "Q S"] | None = None,
 ) -> HeadMeasures:
     """`queries` are the rows that `confidence` counts."""
-    words = torch.tensor([token.word is not None for token in keys])
+    words = word_mask(keys)
     return HeadMeasures(
         kind=kind,
         queries=weights.shape[-2],
@@ -370,7 +407,13 @@ def _measures(
         sink_mass=sink_mass(weights, sink_tokens(keys)),
         source_focus=source_focus(weights, words) if kind == "cross" else None,
         focus_offset=focus_offset(weights, words) if kind == "cross" else None,
+        even=even_evidence(kind, weights.shape[-2], keys, mask),
     )
+
+
+def word_mask(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
+    """Marks the tokens that are no special tokens."""
+    return torch.tensor([token.word is not None for token in tokens])
 
 
 def _ends(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:

@@ -13,6 +13,8 @@ import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingSte
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
+const HEADS = 'heads.json';
+
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
   translate: (loaded, asked) => payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked))),
@@ -23,6 +25,7 @@ const HANDLERS = {
   transformed_norm: norms,
   cell,
   beams,
+  corpus,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   leave_one_out: ({ translator }, { text, ids }, pause) =>
     leaveOneOut(translator, text, targetIds(translator, ids), pause),
@@ -57,6 +60,12 @@ function payload({ identity, settings }, asked, translation) {
 /** @type {(asked: any) => any} */
 function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
   return { beamSize, alpha, prefix, hidden: places };
+}
+
+// What every head does over a corpus, from the model's files.
+async function corpus({ files }) {
+  if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
+  return JSON.parse(await files.text(HEADS));
 }
 
 // The translation with `heads` muted, and what muting them costs each token of `ids`.

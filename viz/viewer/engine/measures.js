@@ -9,22 +9,24 @@ import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
 
-// The measures of all heads of a record by kind and name, [layer][head], and the roles by these definitions.
+// The measures of all heads of a record by kind and name, [layer][head], the roles by these definitions, and what even rows
+// give each role.
 export function measureHeads({ tokens, trace }, definitions) {
   const { source, read, predicted } = tokens;
   const words = predicted.map((token) => !isEnd(token));
   const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
   const keys = { encoder: source, decoder: read, cross: source };
-  const [measures, roles] = /** @type {ByKind<any>[]} */ ([{}, {}]);
+  const [measures, roles, even] = /** @type {ByKind<any>[]} */ ([{}, {}, {}]);
   for (const kind of KINDS) {
     const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
-    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, definitions)));
+    even[kind] = evenOf(context, trace[kind].rows, definitions);
+    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, even[kind], definitions)));
     measures[kind] = Object.fromEntries(
       Object.keys(found[0][0]).map((name) => [name, found.map((heads) => heads.map((head) => rounded(head[name])))]),
     );
   }
-  return { measures, roles };
+  return { measures, roles, even };
 }
 
 function isEnd({ special, piece }) {
@@ -137,11 +139,29 @@ function focusOffsetOf(lines, words, mean) {
   return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }
 
+// The evidence for each role of a kind if every row spread its weight evenly over what it may read.
+function evenOf({ kind, sinks, words }, rows, { roles }) {
+  const lines = Array.from({ length: rows }, (_, row) => {
+    const allowed = kind === 'decoder' ? row + 1 : words.length;
+    return words.map((_word, key) => (key < allowed ? 1 / allowed : 0));
+  });
+  const found = {
+    sinks: () => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
+    focus: () => focusOf(lines, words),
+    offset_share: ({ offset }) => {
+      const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
+      return chances.length > 0 ? sum(chances) / chances.length : 1;
+    },
+  };
+  const known = Object.entries(roles).filter(([, { measure, kinds }]) => measure && kinds.includes(kind));
+  return Object.fromEntries(known.map(([role, one]) => [role, Math.round(found[one.measure](one) * 1e6) / 1e6]));
+}
+
 // The first role that applies; the last one, mixed, has no measure.
-function roleOf(kind, head, definitions) {
+function roleOf(kind, head, even, definitions) {
   const { roles } = definitions;
   const applies = (role) =>
     !roles[role].measure ||
-    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)])) >= roles[role].least;
+    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)], even)) >= roles[role].least;
   return Object.keys(roles).find(applies);
 }

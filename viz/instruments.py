@@ -316,6 +316,7 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
     survey = found.kinds[kind]
     return {
         "rows": survey.rows,
+        "pool": survey.pool.sums_of_rows(),
         "distances": rounded(survey.distances),
         "heads": [
             [

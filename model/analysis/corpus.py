@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.marks import sink_tokens, word_mask
 from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
@@ -33,8 +34,6 @@ from model.analysis.measures import (
     head_roles,
     measure_heads,
     measure_tables,
-    sink_tokens,
-    word_mask,
 )
 from model.analysis.pooling import MeasurePool, nearest_role
 from model.errors import UserError

@@ -14,7 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads, word_mask
+from model.analysis.marks import word_mask
+from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads
+from model.analysis.pooling import MeasurePool
 from model.results import AttentionRecord, Token
 
 N_HITS = 10  # strongest cells of a head that are kept
@@ -47,6 +49,7 @@ class KindSurvey:
 
     heads: list[list[HeadSurvey]]  # [layer][head]
     rows: int  # rows read
+    pool: MeasurePool
     distances: Float[Tensor, "N N"]  # of the heads' rows, summed over `rows`: Jensen-Shannon, in bits
 
 
@@ -76,9 +79,12 @@ class Survey:
             layers, heads, n_rows, _ = weights.shape
             if kind not in self.kinds:
                 empty = [[HeadSurvey() for _ in range(heads)] for _ in range(layers)]
-                self.kinds[kind] = KindSurvey(empty, 0, torch.zeros(layers * heads, layers * heads))
+                self.kinds[kind] = KindSurvey(
+                    empty, 0, MeasurePool(kind), torch.zeros(layers * heads, layers * heads)
+                )
             found = self.kinds[kind]
             found.rows += n_rows
+            found.pool.add(record, measures[kind])
             found.distances += head_distances(weights.flatten(0, 1)) * n_rows
             surveys = [head for layer in found.heads for head in layer]
             roles = head_roles(measures[kind]).flatten().tolist()

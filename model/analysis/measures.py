@@ -11,7 +11,6 @@ compares both. The payload carries the definitions; their texts also need a line
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +20,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.marks import end_mask, sink_tokens, word_mask
 from model.analysis.thresholds import THRESHOLDS
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token
-from model.text.tokenizer import EOS
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
@@ -266,24 +265,6 @@ def sink_mass(weights: Float[Tensor, "*L Q S"], sinks: Bool[Tensor, " S"]) -> Fl
     return weights[..., sinks].sum(-1).mean(-1)
 
 
-def sink_tokens(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    """Marks the tokens that heads read when they have nothing to do: special tokens and final punctuation.
-
-    Clark et al. 2019, "What Does BERT Look at?", section 3.2. <unk> is not a sink, because it replaces
-    a word. Final punctuation is every mark between the last word and </s>.
-    """
-    sinks = [token.word is None for token in tokens]
-    for place in reversed(range(len(tokens))):
-        if not sinks[place] and not _is_punctuation(tokens[place]):
-            break
-        sinks[place] = True
-    return torch.tensor(sinks)
-
-
-def _is_punctuation(token: Token) -> bool:
-    return all(unicodedata.category(letter).startswith("P") for letter in token.text)
-
-
 def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:
     """How strongly some row looks at each source token, 0 to 1: high for heads that align words.
 
@@ -380,10 +361,10 @@ def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     A decoder's row is named by the token it reads; `confidence` leaves out the row that predicts </s>.
     """
     source, read = record.source, record.read
-    words = ~_ends(record.predicted)
+    words = ~end_mask(record.predicted)
     causal = causal_mask(len(read), len(read))
     return {
-        "encoder": _measures("encoder", record.encoder, ~_ends(source), source),
+        "encoder": _measures("encoder", record.encoder, ~end_mask(source), source),
         "decoder": _measures("decoder", record.decoder, words, read, mask=causal),
         "cross": _measures("cross", record.cross, words, source),
     }
@@ -402,19 +383,10 @@ def _measures(
         kind=kind,
         queries=weights.shape[-2],
         entropy=entropy(weights).mean(-1),
-        confidence=confidence(weights, queries, ~_ends(keys)),
+        confidence=confidence(weights, queries, ~end_mask(keys)),
         positional=positional(weights, mask),
         sink_mass=sink_mass(weights, sink_tokens(keys)),
         source_focus=source_focus(weights, words) if kind == "cross" else None,
         focus_offset=focus_offset(weights, words) if kind == "cross" else None,
         even=even_evidence(kind, weights.shape[-2], keys, mask),
     )
-
-
-def word_mask(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    """Marks the tokens that are no special tokens."""
-    return torch.tensor([token.word is not None for token in tokens])
-
-
-def _ends(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    return torch.tensor([token.special and token.piece == EOS for token in tokens])

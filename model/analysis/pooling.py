@@ -77,6 +77,19 @@ class MeasurePool:
             **means,
         )
 
+    def sums_of_rows(self) -> dict[str, Any]:
+        """What answers about parts of a text add up, as plain numbers; see viz/viewer/domain/survey.js."""
+        tables = {"sinks": "sink_mass", "focus": "source_focus"}
+        names = ("confidence", "entropy", "sinks", "focus", "focus_offset")
+        sums = {name: self.sums[tables.get(name, name)] for name in names}
+        return {
+            "queries": self.queries,
+            "sums": {name: None if one is None else one.tolist() for name, one in sums.items()},
+            "counts": self.counts.movedim(-1, 0).tolist(),
+            "able": self.able.tolist(),
+            "even": self.even,
+        }
+
     def positional(self) -> Positional:
         """The most common of the offsets that are a role; see `measures.positional`."""
         share, best = (self.counts / self.able.clamp(min=1)).max(-1)

@@ -273,7 +273,7 @@ interface Instrument {
   doing(): string;
   isServerOnly?: boolean;
   ask(state: State): object | null;
-  create(store: Store): {
+  create?(store: Store): {
     draw(state: State, answer: Answer, question: any): Node[]; // the question with the fields of `ask`
     nothing?(state: State): string;
     controls?: { node: Node; draw(state: State, before: State, refusal: string | null): void };

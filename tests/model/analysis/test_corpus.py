@@ -19,7 +19,7 @@ from model.analysis.corpus import (
     load_heads,
     save_heads,
 )
-from model.analysis.measures import sink_tokens
+from model.analysis.marks import sink_tokens
 from model.instruments import measure_corpus
 from model.results import Translation
 from model.translator import Translator

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from model.analysis.marks import sink_tokens
 from model.analysis.measures import (
     MEASURES,
     ROLE_DEFINITIONS,
@@ -23,7 +24,6 @@ from model.analysis.measures import (
     positional,
     role_evidence,
     sink_mass,
-    sink_tokens,
     source_focus,
 )
 from model.network.masks import causal_mask
@@ -177,24 +177,6 @@ def test_sink_mass_by_hand() -> None:
     """Keys 0 and 3: rows 0.5, 0.5 and 1."""
     assert float(sink_mass(ROWS, booleans("1001"))) == pytest.approx(2 / 3)
     assert float(sink_mass(ROWS, booleans("0000"))) == 0
-
-
-def test_sinks_are_specials_and_final_punctuation() -> None:
-    sentence = [START, token("Ja"), token(","), token("gut"), token("!"), token("”"), END]
-    assert sink_tokens(sentence).tolist() == [True, False, False, False, True, True, True]
-
-
-def test_an_unknown_word_is_not_a_sink() -> None:
-    sentence = [token("ist"), token("语", 1, special=True), END]
-    assert sink_tokens(sentence).tolist() == [False, False, True]
-
-
-def test_a_typed_special_or_symbol_is_a_word() -> None:
-    assert sink_tokens([token("</s>"), token("€")]).tolist() == [False, False]
-
-
-def test_sinks_of_an_unfinished_sentence() -> None:
-    assert sink_tokens([START, token("Well"), token(",")]).tolist() == [True, False, True]
 
 
 def test_source_focus_by_hand() -> None:

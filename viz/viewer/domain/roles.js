@@ -56,6 +56,15 @@ export function evidenceOf({ measures, roles }, role, kind, valueOf, even) {
   return valueOf(measure);
 }
 
+// The first role that applies; the last one, mixed, has no measure.
+/** @type {(definitions: Definitions, kind: Kind, valueOf: (name: string | null) => number | null, even: EvenShares) => string} */
+export function roleOf(definitions, kind, valueOf, even) {
+  const { roles } = definitions;
+  const applies = (role) =>
+    !roles[role].measure || Number(evidenceOf(definitions, role, kind, valueOf, even)) >= roles[role].least;
+  return /** @type {string} */ (Object.keys(roles).find(applies));
+}
+
 // Whether rows can show a role: in a sentence like "Ja." even rows would have it too.
 function canShow({ least }, even = 0) {
   return even < least;

@@ -4,7 +4,7 @@
 import { KINDS } from '../domain/payload.js';
 import { entropy, sum } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
-import { evidenceOf } from '../domain/roles.js';
+import { roleOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
@@ -21,7 +21,9 @@ export function measureHeads({ tokens, trace }, definitions) {
     const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
     even[kind] = evenOf(context, trace[kind].rows, definitions);
-    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, even[kind], definitions)));
+    roles[kind] = found.map((heads) =>
+      heads.map((head) => roleOf(definitions, kind, (name) => head[String(name)], even[kind])),
+    );
     measures[kind] = Object.fromEntries(
       Object.keys(found[0][0]).map((name) => [name, found.map((heads) => heads.map((head) => rounded(head[name])))]),
     );
@@ -155,13 +157,4 @@ function evenOf({ kind, sinks, words }, rows, { roles }) {
   };
   const known = Object.entries(roles).filter(([, { measure, kinds }]) => measure && kinds.includes(kind));
   return Object.fromEntries(known.map(([role, one]) => [role, Math.round(found[one.measure](one) * 1e6) / 1e6]));
-}
-
-// The first role that applies; the last one, mixed, has no measure.
-function roleOf(kind, head, even, definitions) {
-  const { roles } = definitions;
-  const applies = (role) =>
-    !roles[role].measure ||
-    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)], even)) >= roles[role].least;
-  return Object.keys(roles).find(applies);
 }

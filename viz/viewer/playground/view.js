@@ -7,7 +7,7 @@ import { fixed } from '../drawing/numbers.js';
 import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
-import { save } from '../matrix/save_menu.js';
+import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';

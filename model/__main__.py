@@ -85,8 +85,9 @@ def import_checkpoint(
         bits: Bits of each number in a matrix; 8 have a scale per row.
         layout: Of a model that you trained: the tutorial or toolkit, if its file does not tell.
         heads: How many heads it has, if its file does not say so.
-        source_vocabulary: The list of its source words, if it lies elsewhere.
-        target_vocabulary: The list of its target words.
+        source_vocabulary: The list of its source words, if it lies elsewhere, or the SentencePiece model that
+            cuts a text into them.
+        target_vocabulary: The same for its target words.
     """
     path = Path(model).resolve()
     name = path.name if path.is_dir() else path.stem if path.is_file() else model.rsplit("/", 1)[-1]

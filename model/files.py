@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import yaml
 from safetensors import SafetensorError, safe_open
 
 from model.errors import UserError, quote_untrusted
@@ -89,6 +90,25 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
         raise UserError(f"{path} is nested too deeply; copy it again.") from error
     except ValueError as error:
         raise UserError(f"{path} is not valid JSON ({error}); copy it again.") from error
+
+
+def read_yaml(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> dict[str, Any]:
+    """The settings in a YAML file, as data. Raises UserError if it is broken or no mapping of names."""
+    return parse_yaml(read_text(path, max_bytes), path)
+
+
+def parse_yaml(text: str, path: Path) -> dict[str, Any]:
+    """As `read_yaml`; `path` is named in the message."""
+    try:
+        # An alias, which a few bytes can repeat without end, is in no file of settings.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.CSafeLoader)):
+            raise yaml.YAMLError("it has an alias")
+        value = yaml.load(text, yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not YAML that Headlight reads; copy it again.") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path} is not a list of settings with their names; copy it again.")
+    return {str(name): each for name, each in value.items()}
 
 
 def _lies_in_its_directory(path: Path) -> bool:

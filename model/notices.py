@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from model.analysis.thresholds import THRESHOLDS
@@ -11,6 +12,8 @@ from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.text.languages import language_names
 from model.text.multilingual import MultilingualTokenizer
 from model.text.tokenizer import EOS_ID
+
+WORD = re.compile(r"[^\W\d_]{2,}")  # of two letters or more
 
 
 def language(info: ModelInfo) -> str:
@@ -33,7 +36,7 @@ def source_notices(checkpoint: Checkpoint, source: Sequence[Token]) -> tuple[str
 def find_notices(
     checkpoint: Checkpoint, source: Source, hypothesis: Hypothesis, n_forced: int = 0, changed: bool = False
 ) -> tuple[str, ...]:
-    """Notices of the source, a missing code of the target language, low probability, a cut.
+    """Notices of the source, a missing code of the target language, a copy, low probability, a cut.
 
     The first `n_forced` tokens were given: the probability is about the others. Without others there is a
     notice if the model finds the given translation hardly likely. With words forced or heads muted
@@ -47,8 +50,15 @@ def find_notices(
         found.append(
             Sentence("Begin the sentence with the code of a target language, such as {code}.", code=code)
         )
-    if sum(chosen) / len(chosen) < THRESHOLDS["unsure_translation"]:
-        reads = Sentence(language(checkpoint.info))
+    reads = Sentence(language(checkpoint.info))
+    if not changed and is_copied(source.sentence, hypothesis.text):
+        found.append(
+            Sentence(
+                "Many words of the sentence stand unchanged in the translation; the model reads {language}.",
+                language=reads,
+            )
+        )
+    elif sum(chosen) / len(chosen) < THRESHOLDS["unsure_translation"]:
         found.append(
             Sentence("After your change, the model is unsure of this translation.")
             if changed
@@ -57,6 +67,13 @@ def find_notices(
     if hypothesis.ids[-1] != EOS_ID:
         found.append(Sentence("The translation was cut at the length limit."))
     return tuple(found)
+
+
+def is_copied(sentence: str, translation: str) -> bool:
+    """Whether so many words stand in the translation as they are that it is hardly one."""
+    words, kept = (WORD.findall(text.lower()) for text in (sentence, translation))
+    repeated = sum(word in kept for word in words)
+    return len(words) >= THRESHOLDS["copied_words"] and repeated >= THRESHOLDS["copied"] * len(words)
 
 
 def _given_notices(hypothesis: Hypothesis) -> tuple[str, ...]:

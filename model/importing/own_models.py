@@ -1,4 +1,4 @@
-"""Opens a model that somebody trained with a tutorial: weights, settings and word lists as data."""
+"""Opens a model that somebody trained with a tutorial or a toolkit: weights, settings and words as data."""
 
 from __future__ import annotations
 
@@ -14,23 +14,43 @@ import torch
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
-from model.files import MAX_JSON_BYTES, check_file, decode_lines, read_bytes, read_json
-from model.importing.family import Plan
+from model.files import (
+    MAX_JSON_BYTES,
+    check_file,
+    decode_lines,
+    open_tensors,
+    read_bytes,
+    read_json,
+    read_yaml,
+)
+from model.importing.family import NEVER_LOGIT, Plan
+from model.importing.files.npz import read_npz
 from model.importing.files.pickles import read_nested
 from model.importing.files.settings import CONFIG
+from model.importing.files.spm import read_spm
 from model.importing.files.tokenizers import Side, Sides, SpecialIds, ordered
 from model.importing.files.weights import Weights
-from model.importing.layouts import EMBEDDING, LAYOUTS, Layout, spelled
-from model.network.config import ModelConfig
+from model.importing.layouts import LAYOUTS, Layout, spelled
+from model.importing.toolkits import Said, Words
+from model.importing.weight_names import axis_of
+from model.network.config import CHOICES, ModelConfig
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
-from model.text.ready_made import Cut, ReadyMade, ReadyMadeTokenizer
-from model.text.sentencepiece import Frame
-from model.text.tokenizer import BOS, SPECIALS
+from model.text.ready_made import ReadyMade, ReadyMadeTokenizer
+from model.text.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
+from model.text.tokenizer import BOS, BOS_ID, EOS, PAD, PAD_ID, SPECIALS, UNK, UNK_ID
 
-SUFFIXES = (".pt", ".pth", ".bin", ".chkpt", ".ckpt")
-BEST = ("model.chkpt",)  # what a toolkit calls the checkpoint to use
-# Where a folder has its word lists, source first.
+PICKLES, NPZ, SAFETENSORS = (".pt", ".pth", ".bin", ".chkpt", ".ckpt"), ".npz", ".safetensors"
+SPM = ".spm", ".model"
+# What a toolkit calls the checkpoint to use.
+BEST = ("model.chkpt", "best.ckpt", "checkpoint_best.pt", "model.npz", "model.00.safetensors")
+OF_EOLE = {"vocab.json", "model.00.safetensors"}  # beside config.json
+# Where a folder of a tutorial has its word lists, source first.
 WORD_LISTS = "source.json", "target.json"
+EMBEDDINGS = "source_embedding.tokens.weight", "target_embedding.tokens.weight"
+OUTPUT, OUTPUT_BIAS = "output.weight", "output.bias"
+# Which side of a matrix, or what vector, has the dimensions of the stream.
+READS = re.compile(r".*\.(project|inner)\.weight|output\.weight|.*_embedding\.(tokens\.weight|positions)")
+WRITES = re.compile(r".*(attention\.output|outer|norm)\.(weight|bias)")
 
 
 @dataclass(frozen=True)
@@ -54,12 +74,15 @@ class Opened:
 
 
 def find_own(path: Path) -> Path | None:
-    """The file of weights: this path, or the only one in a folder; None for a folder of transformers."""
+    """The file of weights: this path, or the one in a folder to use; None for a folder of transformers."""
     if path.is_file():
         return path
-    if not path.is_dir() or (path / CONFIG).exists():
+    if not path.is_dir():
         return None
-    found = [each for each in sorted(path.iterdir()) if each.suffix in SUFFIXES]
+    names = {each.name for each in path.iterdir()}
+    if CONFIG in names and not names.issuperset(OF_EOLE):
+        return None
+    found = [each for each in sorted(path.iterdir()) if each.suffix in (*PICKLES, NPZ) or each.name in BEST]
     best = [each for each in found if each.name in BEST] or found
     if len(best) > 1:
         raise UserError(f"{path} has {len(best)} files of weights; name one, such as {best[-1]}.")
@@ -69,25 +92,18 @@ def find_own(path: Path) -> Path | None:
 def open_own(path: Path, told: Told) -> Opened:
     """Read weights and what lies beside them. Raises UserError with what is missing and an example."""
     check_file(path, MAX_WEIGHTS_BYTES)
-    try:
-        tensors, values = read_nested(path)
-    except ValueError as error:
-        raise UserError(
-            f"{path} cannot be read ({quote_untrusted(str(error))}), and nothing of it was run; if it holds "
-            'a whole model, save its weights alone with model = torch.load("FILE", weights_only=False); '
-            'torch.save(model.state_dict(), "weights.pt").'
-        ) from error
+    tensors, values = _read(path)
     name = told.layout or _recognise(tensors, path)
     if name not in LAYOUTS:
         raise UserError(f"There is no layout {quote_untrusted(name)}; name one of {', '.join(LAYOUTS)}.")
     layout = LAYOUTS[name]
     found = layout.rename(tensors, path)
-    read = layout.read(values)
-    config = _config(layout, found, read, told, path)
-    sides = _sides(layout, found, told, path)
-    _scale(layout, found, read.get("scale", (1.0, 1.0)))
-    _arrange(found, sides)
-    config = _compare(config, found, sides)
+    said = layout.read(values, path.parent)
+    config = _config(layout, found, said, told, path)
+    sides = _sides(layout, found, said, told, path)
+    _scale(layout, found, said)
+    _arrange(found, sides, config, layout)
+    config = _complete(config, found)
     weights = Weights(tensors, path, path.stat().st_size)
     return Opened(
         layout,
@@ -95,6 +111,23 @@ def open_own(path: Path, told: Told) -> Opened:
         Plan(config, sides, lambda _, model: _fit(found, dict(model.named_parameters()))),
         weights,
     )
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights of a file and the plain values beside them."""
+    if path.suffix == NPZ:
+        return read_npz(path)
+    if path.suffix == SAFETENSORS:
+        with open_tensors(path, MAX_WEIGHTS_BYTES) as stored:
+            return {name: stored.get_tensor(name) for name in stored.keys()}, {}  # noqa: SIM118
+    try:
+        return read_nested(path)
+    except ValueError as error:
+        raise UserError(
+            f"{path} cannot be read ({quote_untrusted(str(error))}), and nothing of it was run; if it holds "
+            'a whole model, save its weights alone with model = torch.load("FILE", weights_only=False); '
+            'torch.save(model.state_dict(), "weights.pt").'
+        ) from error
 
 
 def _recognise(tensors: Mapping[str, Tensor], path: Path) -> str:
@@ -108,9 +141,7 @@ def _recognise(tensors: Mapping[str, Tensor], path: Path) -> str:
     )
 
 
-def _config(
-    layout: Layout, found: Mapping[str, Tensor], read: Mapping[str, Any], told: Told, path: Path
-) -> ModelConfig:
+def _config(layout: Layout, found: dict[str, Tensor], said: Said, told: Told, path: Path) -> ModelConfig:
     """The shape: of the weights, of the settings, and of what the user says."""
 
     def sizes(name: str) -> tuple[int, ...]:
@@ -118,23 +149,28 @@ def _config(
             raise UserError(f"{path} lacks the weight {name}; copy the whole file.")
         return tuple(found[name].shape)
 
-    source, width = sizes("source_embedding.tokens.weight")
-    target, _ = sizes("target_embedding.tokens.weight")
+    found.setdefault(EMBEDDINGS[1], found.get(EMBEDDINGS[0], torch.zeros(0)))  # one for both
+    (source, width), (target, _) = map(sizes, EMBEDDINGS)
     layers = {
         side: 1 + max((int(m[1]) for name in found if (m := re.match(rf"{side}\.(\d+)\.", name))), default=-1)
         for side in ("encoder", "decoder")
     }
-    heads = _heads(layout, read, told, path)
+    heads = told.heads or said.heads
+    if not heads:
+        raise UserError(
+            f"{path} is a model of {layout.title}, whose file does not say how many heads it has; give "
+            "them, such as --heads 8."
+        )
     norms = [f"{side}_norm.weight" in found for side in layers]
-    shape = dict(layout.shape) | {
-        name: each for name, each in read.items() if name not in ("n_heads", "scale")
-    }
-    if "norm" in shape and shape.get("decoder_norm") == shape["norm"]:
+    shape = {**layout.shape, **said.shape}
+    if shape.get("decoder_norm") == shape["norm"]:
         del shape["decoder_norm"]
-    if shape.get("d_key") == width // heads:
-        del shape["d_key"]
     if shape.get("positions") == "learned":
-        shape["n_positions"] = min(sizes(f"{side}_embedding.positions")[0] for side in ("source", "target"))
+        positions = [f"{side}_embedding.positions" for side in ("source", "target")]
+        for name in positions:
+            sizes(name)
+            found[name] = found[name][said.spare_positions :]
+        shape["n_positions"] = min(len(found[name]) for name in positions)
     inner, decoder_inner = (sizes(f"{side}.0.feed_forward.inner.weight")[0] for side in layers)
     config = ModelConfig(
         source,
@@ -147,122 +183,153 @@ def _config(
         tied=False,
         output_bias=True,
         decoder_ff=0 if decoder_inner == inner else decoder_inner,
-        final_norm="both" if all(norms) else "pre" if any(norms) else "none",
         **shape,
     )
-    expected = [side.has_final_norm for side in (config, config.of_decoder)]
-    if expected != norms:
-        raise UserError(
-            f"{path} has norms after its last layers that do not fit its settings; copy both again."
-        )
-    return config
+    for final in CHOICES["final_norm"]:
+        config = replace(config, final_norm=final)
+        if norms == [side.has_final_norm for side in (config, config.of_decoder)]:
+            return config
+    raise UserError(f"{path} has norms after its last layers that do not fit its settings; copy both again.")
 
 
-def _heads(layout: Layout, read: Mapping[str, Any], told: Told, path: Path) -> int:
-    heads = told.heads or read.get("n_heads")
-    if type(heads) is not int:
-        raise UserError(
-            f"{path} is a model of {layout.title}, whose file does not say how many heads it has; give "
-            "them, such as --heads 8."
-        )
-    return heads
-
-
-def _sides(layout: Layout, found: Mapping[str, Tensor], told: Told, path: Path) -> Sides:
-    places = [told.source_vocabulary, told.target_vocabulary]
-    places = [
-        given or (path.parent / name if (path.parent / name).exists() else None)
-        for given, name in zip(places, WORD_LISTS, strict=True)
-    ]
-    if None in places:
-        side = "source" if places[0] is None else "target"
+def _sides(layout: Layout, found: Mapping[str, Tensor], said: Said, told: Told, path: Path) -> Sides:
+    given = told.source_vocabulary, told.target_vocabulary
+    words = said.words
+    if words is None and all((path.parent / name).exists() for name in WORD_LISTS):
+        words = path.parent / WORD_LISTS[0], path.parent / WORD_LISTS[1]
+    if words is None and None in given:
+        side = "source" if given[0] is None else "target"
         raise UserError(
             f"{path} has no word lists; save them with json.dump(vocab.get_itos(), open('{side}.json', 'w')) "
             "and give --source-vocabulary source.json --target-vocabulary target.json."
         )
-    sizes = (len(found[f"{side}_embedding.tokens.weight"]) for side in ("source", "target"))
-    frame = Frame(before=BOS)
-    sides = [
-        _side(layout, place, size, each)
-        for place, size, each in zip(places, sizes, (frame, Frame()), strict=True)
-        if place is not None
-    ]
-    source, target = sides
+    sizes = [len(found[name]) for name in EMBEDDINGS]
+    frames = Frame(before=BOS if layout.framed else "", without="" if said.has_end else EOS), Frame()
+    source, target = (
+        _side(layout, said, words[place] if words else None, given[place], sizes[place], frames[place], path)
+        for place in range(2)
+    )
     return Sides(source, target)
 
 
-def _side(layout: Layout, path: Path, size: int, frame: Frame) -> Side:
-    """The tokenizer of one language, and the rows of its words."""
-    words, cut = _words(path)
-    if len(words) != size:
+def _side(
+    layout: Layout, said: Said, words: Words | None, given: Path | None, size: int, frame: Frame, path: Path
+) -> Side:
+    """The tokenizer of one language, and the rows of its words.
+
+    What the user gives is a list of words, or the SentencePiece model that cuts a text into them.
+    """
+    rules: ReadyMade | SentencePiece = ReadyMade()
+    if given is not None and (given.suffix not in SPM or words is None):
+        words = given
+    if isinstance(words, Path):
+        path = words
+        entries, rules = _words(words, layout)
+    else:
+        entries = list(words or ())
+    if given is not None and given.suffix in SPM:
+        rules = read_spm(given).segmenter
+    if layout.starts_with_zeros:
+        entries, size = [*entries, PAD, BOS], size + 2
+    if len(entries) != size:
         raise UserError(
-            f"{path} has {len(words):,} entries but the model has {size:,}; give the list of its training."
+            f"{path} has {len(entries):,} entries but the model has {size:,}; give the list of its training."
         )
-    spelling = dict(zip(layout.specials, SPECIALS, strict=True))
-    entries = {place: spelling.get(word, word or f"<unused {place}>") for place, word in enumerate(words)}
-    ids = {word: place for place, word in entries.items()}
+    spelling = dict(zip(said.specials or layout.specials, SPECIALS, strict=True))
+    named = {place: spelling.get(word, word or f"<unused {place}>") for place, word in enumerate(entries)}
+    ids = {word: place for place, word in named.items()}
     if missing := [theirs for theirs, ours in spelling.items() if ours not in ids]:
         raise UserError(
             f"{path} lacks the entry {missing[0]} of a model of {layout.title}; add it in its place."
         )
-    pad, _, start, end = (ids[special] for special in SPECIALS)
-    vocabulary, order = ordered(entries, size, SpecialIds(pad, end, start), path)
-    return Side(ReadyMadeTokenizer(ReadyMade(cut), vocabulary, frame), order)
+    start = spelling.get(said.start, said.start) if said.start else BOS
+    if start not in ids:
+        raise UserError(f"{path} lacks the entry {quote_untrusted(said.start)}; copy it again.")
+    vocabulary, order = ordered(named, size, SpecialIds(ids[PAD], ids[EOS], ids[start]), path)
+    if isinstance(rules, ReadyMade):
+        return Side(ReadyMadeTokenizer(rules, vocabulary, frame), order)
+    return Side(SentencePieceTokenizer(rules, vocabulary, frame), order)
 
 
-def _words(path: Path) -> tuple[list[str], Cut]:
-    """The words of a list in the order of their ids, and how a text is cut into them. Raises UserError."""
+def _words(path: Path, layout: Layout) -> tuple[list[str], ReadyMade | SentencePiece]:
+    """The words of a list in the order of their ids, and what cuts a text into them. Raises UserError."""
+    if path.suffix in SPM:
+        found = read_spm(path)
+        return list(found.pieces), found.segmenter
+    if path.suffix in (".yml", ".yaml"):
+        return _in_order(read_yaml(path, MAX_JSON_BYTES), path), ReadyMade()
     if path.suffix != ".json":
-        return list(decode_lines(io.BytesIO(read_bytes(path, MAX_JSON_BYTES)), path)), "spaces"
+        lines = list(decode_lines(io.BytesIO(read_bytes(path, MAX_JSON_BYTES)), path))
+        if layout.counts_words:
+            lines = [BOS, PAD, EOS, UNK, *(line.rpartition(" ")[0] for line in lines)]
+        return lines, ReadyMade()
     match read_json(path):
         case list(words) if all(isinstance(word, str) for word in words):
-            return words, "spaces"
+            return words, ReadyMade()
         case {"model": {"type": "WordLevel", "vocab": dict(ids)}, "pre_tokenizer": {"type": "Whitespace"}}:
-            if sorted(id_ for id_ in ids.values() if type(id_) is int) == list(range(len(ids))):
-                return sorted(ids, key=ids.__getitem__), "words"
+            return _in_order(ids, path), ReadyMade("words")
     raise UserError(f"{path} is not a list of words; write it with json.dump(vocab.get_itos(), file).")
 
 
-def _scale(layout: Layout, found: dict[str, Tensor], scale: tuple[float, float]) -> None:
+def _in_order(ids: Mapping[str, Any], path: Path) -> list[str]:
+    if sorted(each for each in ids.values() if type(each) is int) != list(range(len(ids))):
+        raise UserError(f"{path} leaves out ids; copy it again.")
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _scale(layout: Layout, found: dict[str, Tensor], said: Said) -> None:
     """Change the weights so that Headlight's network computes what theirs does."""
-    found.setdefault("output.weight", found["target_embedding.tokens.weight"])
+    found.setdefault(OUTPUT, found[EMBEDDINGS[1]])
+    scales = dict(zip((*EMBEDDINGS, OUTPUT), said.scales, strict=True))
+    width = found[EMBEDDINGS[0]].shape[1]
     for name, weight in found.items():
         weight = weight.float()
-        if EMBEDDING.fullmatch(name):
-            weight = weight * scale[0]
-        elif name == "output.weight":
-            weight = weight * scale[1]
+        if name in scales:
+            weight = weight * scales[name]
         elif layout.sample_deviation and re.search(r"norm\.(weight|bias)$", name):
-            width = found["source_embedding.tokens.weight"].shape[1]
             weight = weight.expand(width)  # the first copies had one number
             if name.endswith("weight"):
                 weight = weight * math.sqrt((width - 1) / width)
         found[name] = weight
 
 
-def _arrange(found: dict[str, Tensor], sides: Sides) -> None:
-    """Put the rows of words into our order."""
+def _arrange(found: dict[str, Tensor], sides: Sides, config: ModelConfig, layout: Layout) -> None:
+    """Put the rows of words and the dimensions of the stream into our order."""
+    found.setdefault(OUTPUT_BIAS, torch.zeros(len(found[OUTPUT])))
     for name, side in (
-        ("source_embedding.tokens.weight", sides.source),
-        ("target_embedding.tokens.weight", sides.target),
-        ("output.weight", sides.target),
-        ("output.bias", sides.target),
+        (EMBEDDINGS[0], sides.source),
+        (EMBEDDINGS[1], sides.target),
+        (OUTPUT, sides.target),
+        (OUTPUT_BIAS, sides.target),
     ):
-        if name in found:
-            if len(found[name]) != len(side.order):
-                raise UserError(f"{name} has {len(found[name]):,} rows for {len(side.order):,} words.")
-            found[name] = found[name][side.order]
+        weight = found[name]
+        if layout.starts_with_zeros:
+            weight = torch.cat([weight, weight.new_zeros(2, *weight.shape[1:])])
+        if len(weight) != int(side.order.max()) + 1:
+            raise UserError(f"{name} has {len(weight):,} rows for {len(side.order):,} words.")
+        found[name] = weight[side.order]
+    order = sides.target.order
+    if (order == order[BOS_ID]).sum() > 1:  # it is a copy
+        found[OUTPUT_BIAS][BOS_ID] = NEVER_LOGIT
+    if layout.starts_with_zeros:
+        found[OUTPUT_BIAS][[PAD_ID, UNK_ID, BOS_ID]] = NEVER_LOGIT
+    if config.positions not in ("fairseq", "marian"):
+        return
+    axis = axis_of(config.d_model)
+    for name, weight in found.items():
+        if READS.fullmatch(name):
+            found[name] = weight[:, axis]
+        elif WRITES.fullmatch(name):
+            found[name] = weight[axis]
 
 
-def _compare(config: ModelConfig, found: Mapping[str, Tensor], sides: Sides) -> ModelConfig:
-    """The config with `tied` where the matrices are equal, which no flag need say."""
-    source, target, output = (
-        found[name]
-        for name in ("source_embedding.tokens.weight", "target_embedding.tokens.weight", "output.weight")
-    )
+def _complete(config: ModelConfig, found: Mapping[str, Tensor]) -> ModelConfig:
+    """The config with the sizes in our order, and `tied` where matrices are equal, which no flag need say."""
+    source, target = (found[name] for name in EMBEDDINGS)
+    config = replace(config, source_vocabulary=len(source), target_vocabulary=len(target))
     if not torch.equal(source, target):
         return config
-    return replace(config, tied=True, separate_output=not torch.equal(target, output))
+    return replace(config, tied=True, separate_output=not torch.equal(target, found[OUTPUT]))
 
 
 def _fit(found: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:

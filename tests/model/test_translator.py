@@ -14,6 +14,7 @@ from model.inputs import MAX_TOKENS
 from model.instruments import sentence_baseline
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer
+from model.notices import is_copied
 from model.results import Head, Translation
 from model.storage.checkpoint import save
 from model.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, pad
@@ -283,6 +284,13 @@ def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
     unsure, sure = fixed({EOS_ID: 0.5}).translate("Hund"), fixed({EOS_ID: 20.0}).translate("Hund")
     assert unsure.notices == ("The model is unsure of this translation; it reads German.",)
     assert sure.notices == ()
+
+
+def test_a_translation_that_repeats_the_sentence_says_which_language_the_model_reads() -> None:
+    sentence = "The dog is sleeping on the sofa."
+    assert is_copied(sentence, "The dog is sleeping the sofa.")
+    assert not is_copied(sentence, "Der Hund schläft auf dem Sofa.")
+    assert not is_copied("Hotel Berlin, Taxi", "Hotel Berlin, Taxi")  # names stay as they are
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ INSTEAD = {
     "flax_model.msgpack": "holds weights of Flax; convert it with transformers 4 (from_flax=True)",
     "*.gguf": "holds weights in the form of llama.cpp; import the checkpoint from which they were converted",
     "*.onnx": "holds a model in the form of ONNX; import the checkpoint from which it was converted",
+    "*.npz": "holds a model of Marian; give the path of that file",
     "model.bin": "holds a model of CTranslate2; import the checkpoint from which it was converted",
-    "*.npz": "holds a model of Marian; import its conversion to transformers",
     "checkpoint-*": "holds checkpoints of a training in folders; import one of these, such as {found}",
 }
 LFS, LFS_BYTES = b"version https://git-lfs", 1024  # the beginning and the most bytes of a file not fetched

@@ -17,6 +17,7 @@ from model.importing.own_models import Told
 from model.network.layers import sinusoids
 from model.storage.checkpoint import load
 from tests.model.helpers import assert_sentence, draw_weights
+from tests.numerics import assert_float32
 
 WIDTH, WORDS = 12, ["<unk>", "<pad>", "<bos>", "<eos>", "a", "b", "c", "d"]
 
@@ -62,8 +63,7 @@ def test_the_tutorial_of_torch_gives_equal_logits(tmp_path: Path) -> None:
     source, target = torch.tensor([[2, 4, 7, 5, 3]]), torch.tensor([[2, 6, 4]])
     rows = torch.tensor(order)
     expected = theirs(rows[source], rows[target])[..., rows]
-    # Float32 against float64; the weights are multiples of 2^-15 and logits of size 1.
-    assert torch.allclose(ours(source, target).double(), expected, rtol=0, atol=1e-4)
+    assert_float32(expected, lambda model: model(source, target), ours)
     assert checkpoint.source_tokenizer.source_tokens("a d b")[0].id == 2
     assert "Recognised torch.nn.Transformer" in checkpoint.notes[0]
     import_model(str(folder), tmp_path / "out", 32, Told(heads=3))
@@ -237,5 +237,5 @@ def test_each_tutorial_gives_the_logits_of_torchs_own_network(layout: str, tmp_p
     spelled = {"hkproj": "[PAD] [UNK] [SOS] [EOS]", "bentrevett": "<pad> <unk> <sos> <eos>"}
     words = [*spelled.get(layout, "<blank> <unk> <s> </s>").split(), *"abcd"]
     checkpoint = read_checkpoint(str(write(tmp_path / "run", saved, words)), told)
-    assert torch.allclose(checkpoint.model(source, target).double(), expected, rtol=0, atol=1e-4)
+    assert_float32(expected, lambda model: model(source, target), checkpoint.model)
     assert checkpoint.notes[0].startswith("Recognised")

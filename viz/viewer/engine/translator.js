@@ -10,6 +10,7 @@ import { BOS_ID, EOS_ID, INVISIBLE, PAD_ID, SPACE, UNK, UNK_ID, normalise } from
 import { fault, message } from '../locales/language.js';
 
 const LEADING_CODE = /^>>[^<>\s]+<</u;
+const WORD = /\p{L}{2,}/gu; // of two letters or more
 const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
@@ -196,7 +197,7 @@ function givenNotices(logProbabilities) {
 
 // Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
 // were forced or heads muted.
-function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, isChanged, given }) {
+function noticesOf({ tokenizers, language, codes }, source, { ids, text: translation }, { chosen, isChanged, given }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
@@ -207,19 +208,34 @@ function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, i
   }
   if (given.search(INVISIBLE) !== -1)
     notices.push(message('Invisible characters, such as soft hyphens, were left out of the sentence.'));
-  const [code] = given.replaceAll(INVISIBLE, '').trimStart().match(LEADING_CODE) ?? [];
+  const visible = given.replaceAll(INVISIBLE, '').trimStart();
+  const [code] = visible.match(LEADING_CODE) ?? [];
   if (code && codes.length > 0 && !codes.includes(code))
     notices.push(message('The model has no language {code} and reads the code as text.', { code }));
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  if (sum(chosen) / chosen.length < THRESHOLDS.unsure_translation)
+  const reads = /** @type {[string, object]} */ ([language, {}]);
+  if (!isChanged && isCopied(visible.replace(LEADING_CODE, ''), translation))
+    notices.push(
+      message('Many words of the sentence stand unchanged in the translation; the model reads {language}.', {
+        language: reads,
+      }),
+    );
+  else if (sum(chosen) / chosen.length < THRESHOLDS.unsure_translation)
     notices.push(
       isChanged
         ? message('After your change, the model is unsure of this translation.')
-        : message('The model is unsure of this translation; it reads {language}.', { language: [language, {}] }),
+        : message('The model is unsure of this translation; it reads {language}.', { language: reads }),
     );
   if (ids.at(-1) !== EOS_ID) notices.push(message('The translation was cut at the length limit.'));
   return notices;
+}
+
+// Whether so many words stand in the translation as they are that it is hardly one.
+function isCopied(sentence, translation) {
+  const [words, kept] = [sentence, translation].map((text) => text.toLowerCase().match(WORD) ?? []);
+  const repeated = words.filter((word) => kept.includes(word)).length;
+  return words.length >= THRESHOLDS.copied_words && repeated >= THRESHOLDS.copied * words.length;
 }
 
 function knowsNoCapitals(tokenizer) {

@@ -6,6 +6,7 @@ import { forceToken, showMuted } from '../transport/effects.js';
 import { isOutcome } from '../state/mutes.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
+import { continues } from '../summary/facts.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { whyNot } from '../transport/requests.js';
 import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
@@ -54,8 +55,14 @@ function drawNextTokens(server, node, state) {
 // The likeliest tokens of a step, which can be forced, and what a click on one does.
 export function alternatives(server, { record }, step) {
   const reason = whyNot(server, 'force');
-  const list = (record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
+  const list = toldApart(record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
   return [element('ol', { class: 'hl-next' }, ...list), note(reason ?? forceHint())];
+}
+
+// Of two entries that look alike, the one that goes on with a word begins with an ellipsis.
+function toldApart(tokens) {
+  const isTwin = (one) => tokens.some((other) => other !== one && visible(other) === visible(one));
+  return tokens.map((one) => (isTwin(one) && continues(one) ? { ...one, text: `…${one.text}` } : one));
 }
 
 // How the whole translation was found.

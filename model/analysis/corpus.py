@@ -346,12 +346,39 @@ def save_heads(found: dict[str, Any], directory: Path) -> Path:
 
 
 def load_heads(directory: Path | None) -> dict[str, Any] | None:
-    """What `save_heads` wrote; None without such a file that this version can read."""
+    """What `save_heads` wrote; None without such a file that this version can read.
+
+    The file may come from a stranger with the model.
+    """
     if directory is None or not (directory / HEADS).is_file():
         return None
     try:
         found = read_json(directory / HEADS, MAX_BYTES)
-    except UserError as error:
+        if found["version"] != VERSION:
+            return None
+        _check(found)
+    except (UserError, AttributeError, LookupError, TypeError, ValueError) as error:
         logger.warning("heads: %s", error)
         return None
-    return found if isinstance(found, dict) and found.get("version") == VERSION else None
+    checked: dict[str, Any] = found
+    return checked
+
+
+def _check(found: Any) -> None:
+    """Raise an error if the page could not draw what the file says."""
+    n_sentences = len(found["sentences"])
+    for kind in KINDS:
+        roles, cards, measures = found["roles"][kind], found["heads"][kind], found["measures"][kind]
+        shape = [len(row) for row in roles]
+        tables = [table for table in measures.values() if table is not None]
+        if any([len(row) for row in table] != shape for table in (cards, *tables)):
+            raise ValueError("tables of different shapes")
+        if not all(isinstance(value, int | float) for table in tables for row in table for value in row):
+            raise ValueError("a measure that is no number")
+        named = [role for row in roles for role in row]
+        every = [card for row in cards for card in row]
+        if not {*named, *(card["nearest"][0] for card in every), *found["even"][kind]} <= set(ROLES):
+            raise ValueError("an unknown role")
+        cells = [cell for card in every for _, drawn in card["intervals"] for cell in drawn]
+        if not all(0 <= cell[0] < n_sentences for cell in cells):
+            raise ValueError("a sentence that is not in the file")

@@ -185,3 +185,24 @@ def test_the_file_is_read_as_it_was_written(translator, tmp_path):
     assert load_heads(tmp_path / "none") is None
     (tmp_path / "heads.json").write_text("{")
     assert load_heads(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda made: made.pop("roles"),
+        lambda made: made.update(version=0),
+        lambda made: made["roles"]["cross"][0].pop(),
+        lambda made: made["roles"]["cross"][0].__setitem__(0, "<b>"),
+        lambda made: made["measures"]["encoder"]["sinks"][0].__setitem__(0, "1"),
+        lambda made: made["heads"]["decoder"][0][0]["intervals"][0][1].append([99, 0, 0, 1, "a", "b"]),
+        lambda made: made["heads"]["decoder"][0].__setitem__(0, None),
+    ],
+)
+def test_a_file_that_the_page_could_not_draw_is_no_file(found, tmp_path, spoil):
+    made = json.loads(json.dumps(found | {"beam": 4}))
+    save_heads(made, tmp_path)
+    assert load_heads(tmp_path) == made
+    spoil(made)
+    save_heads(made, tmp_path)
+    assert load_heads(tmp_path) is None

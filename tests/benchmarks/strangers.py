@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import multiprocessing
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
-from threading import Event, Thread
+from multiprocessing.connection import Connection
 
 import psutil
 
 from tests.benchmarks.hostile import Figures
 from tests.visitor import Server, Visitor
 
+PROCESSES = multiprocessing.get_context("spawn")
 NEIGHBOUR = "127.0.0.2"  # on Linux the whole of 127.0.0.0/8 is this machine
 LONGEST, MOST = "a neighbour waits, longest s", "memory above the start, MB"
 LIMITS = {LONGEST: 1.0, MOST: 300.0}
@@ -46,34 +48,42 @@ FLOODS: dict[str, tuple[bytes, int]] = {
 
 @contextmanager
 def watched(server: Server) -> Iterator[Figures]:
-    """Measure the waits of a neighbour and the memory of the server while the block runs."""
-    found: Figures = {LONGEST: 0.0, MOST: 0.0}
-    done, process = Event(), psutil.Process(server.process.pid)
-    neighbour = Visitor(server.visitor.port, "person", NEIGHBOUR)
-    number = count()
+    """Measure the waits of a neighbour and the memory of the server while the block runs.
 
-    def measure() -> None:
-        while not done.is_set():
-            for path, body in (("/healthz", None), ("/gradio_api/component_server", _question(next(number)))):
-                started = time.monotonic()
-                try:
-                    status = neighbour.ask(path, body)[0]
-                except OSError:
-                    status = 0
-                waited = time.monotonic() - started if status == 200 else 99.0  # a refusal is no answer
-                found[LONGEST] = max(found[LONGEST], waited)
-            found[MOST] = max(found[MOST], process.memory_info().rss / 1e6 - before)
-            done.wait(0.02)
-
-    neighbour.ask("/gradio_api/component_server", _question(next(number)))
-    before = process.memory_info().rss / 1e6
-    thread = Thread(target=measure)
-    thread.start()
+    The neighbour has a process of its own, because the attack keeps this one busy.
+    """
+    found: Figures = {}
+    mine, its = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=measure, args=(server.visitor.port, server.process.pid, its))
+    process.start()
+    mine.recv()  # it has begun
     try:
         yield found
     finally:
-        done.set()
-        thread.join()
+        mine.send("end")
+        found |= mine.recv()
+        process.join()
+
+
+def measure(port: int, pid: int, attacker: Connection) -> None:
+    """Ask as a neighbour until the attack has ended; then send the longest wait and the memory."""
+    found: Figures = {LONGEST: 0.0, MOST: 0.0}
+    server, neighbour = psutil.Process(pid), Visitor(port, "person", NEIGHBOUR)
+    number = count()
+    neighbour.ask("/gradio_api/component_server", _question(next(number)))
+    before = server.memory_info().rss / 1e6
+    attacker.send("begun")
+    while not attacker.poll(0.02):
+        for path, body in (("/healthz", None), ("/gradio_api/component_server", _question(next(number)))):
+            started = time.monotonic()
+            try:
+                status = neighbour.ask(path, body)[0]
+            except OSError:
+                status = 0
+            waited = time.monotonic() - started if status == 200 else 99.0  # a refusal is no answer
+            found[LONGEST] = max(found[LONGEST], waited)
+        found[MOST] = max(found[MOST], server.memory_info().rss / 1e6 - before)
+    attacker.send(found)
 
 
 def _question(number: int) -> dict[str, object]:

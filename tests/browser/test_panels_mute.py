@@ -287,3 +287,13 @@ def test_a_link_opens_what_heads_give_instead(show: Show):
     outcome = page.locator(".hl-outcome:not(.hl-stale)")
     expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
     assert page.evaluate("location.hash").endswith("only=2&panel=mute")
+
+
+def test_muting_from_the_first_tab_opens_the_tab_that_shows_what_it_changes(page: Page):
+    open_panel(page, "Head")
+    page.keyboard.press("m")
+    expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".hl-outcome")).to_be_visible()
+    open_panel(page, "Step")
+    page.keyboard.press("m")
+    expect(page.get_by_role("tab", name="Step")).to_have_attribute("aria-selected", "true")

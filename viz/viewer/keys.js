@@ -123,10 +123,11 @@ function changesOf({ key, shiftKey }, state, server) {
   return letters[key.toLowerCase()]?.() ?? null;
 }
 
-// No head is muted where the server cannot be asked what that changes.
+// No head is muted where the server cannot be asked what that changes. The first tab gives way to the one that shows it.
 function mute(state, server) {
   const reason = whyNot(server, 'mute');
-  return reason ? { error: reason } : toggleMute(state);
+  if (reason) return { error: reason };
+  return { ...toggleMute(state), panel: state.panel === 'head' ? 'mute' : state.panel };
 }
 
 // Esc clears one thing at a time: the drawing of word links, the removed word, the pin, then the selection.

@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,18 +51,6 @@ def write(directory: Path, file: str, **settings: Any) -> None:
     path = directory / file
     old = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(old | settings))
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("marian") / "checkpoint"
-    marian.write_checkpoint(directory)
-    return directory
-
-
-@pytest.fixture
-def checkpoint(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "checkpoint"))
 
 
 def test_the_tables_have_every_setting_that_transformers_reads() -> None:

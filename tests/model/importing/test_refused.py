@@ -16,26 +16,9 @@ from safetensors.torch import load_file, save_file
 from model.errors import UserError
 from model.importing.importer import Bits, import_model
 from tests.model.helpers import assert_sentence
-from tests.model.importing import checkpoints as marian
 
 Change = Callable[[Path], object]
 WEIGHTS, BIN = "model.safetensors", "pytorch_model.bin"
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("marian") / "checkpoint"
-    marian.write_checkpoint(directory)
-    return directory
-
-
-@pytest.fixture
-def checkpoint(original: Path, tmp_path: Path) -> Path:
-    directory = tmp_path / "checkpoint"
-    directory.mkdir()
-    for path in original.iterdir():
-        (directory / path.name).write_bytes(path.read_bytes())
-    return directory
 
 
 def setting(**values: Any) -> Change:

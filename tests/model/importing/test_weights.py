@@ -1,7 +1,6 @@
 """Weights in several files and unused rows are read; a folder without weights says what it holds."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,6 @@ from tests.model.importing import checkpoints as marian
 from tests.model.importing import families
 
 WEIGHTS, BIN, INDEX = "model.safetensors", "pytorch_model.bin", ".index.json"
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("marian") / "opus-mt-de-en"
-    marian.write_checkpoint(directory)
-    return directory
-
-
-@pytest.fixture
-def checkpoint(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "opus-mt-de-en"))
 
 
 def assert_equal(one: Checkpoint, two: Checkpoint) -> None:

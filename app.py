@@ -53,7 +53,7 @@ from viz.widgets import Widget
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
-STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
+STYLES = ("viewer.css", "panels.css", "learn.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
 NO_MODELS = (

@@ -50,7 +50,7 @@ SCRIPTS_MAY_IMPORT = {
     "inspector": SHARED | {"heads", "corpus"},
     "corpus": SHARED,
     "beside": SHARED | {"strip", "heads", "matrix"},
-    "learn": SHARED,
+    "learn": SHARED | {"matrix"},
     "playground": SHARED | {"engine", "heads", "matrix"},
 }
 SOURCES = {".py", ".js", ".css"}

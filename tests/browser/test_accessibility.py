@@ -46,7 +46,25 @@ def open_help(page: Page) -> None:
 
 def open_learn(page: Page) -> None:
     page.get_by_role("button", name="Learn", exact=True).click()
-    expect(page.get_by_role("complementary", name="Learn")).to_be_visible()
+    learn = page.get_by_role("complementary", name="Learn")
+    learn.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
+    learn.locator(".hl-letters button, .hl-answers button").first.click()
+    expect(learn).to_contain_text("Try it")
+
+
+def ask_for_the_dialog(page: Page) -> None:
+    page.get_by_role("button", name="For teachers").click()
+
+
+def open_sheet(page: Page) -> None:
+    page.get_by_role("dialog", name="For teachers").get_by_role("button", name="Sheet to print").click()
+    expect(page.locator(".hl-paper")).to_be_visible()
+
+
+def close_sheet(page: Page) -> None:
+    page.keyboard.press("Escape")
+    expect(page.locator(".hl-paper")).to_have_count(0)
 
 
 def show_an_error(page: Page) -> None:
@@ -75,6 +93,9 @@ STATES = {
     "training": open_tab("Training"),
     "examples": open_tab("Examples"),
     "learn": open_learn,
+    "teachers": ask_for_the_dialog,
+    "sheet": open_sheet,
+    "after": close_sheet,
     "options": open_options,
     "error": show_an_error,
     "export": open_export,
@@ -88,7 +109,7 @@ LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844), "contra
 
 
 def test_no_serious_violation_in_the_main_states(visit: Visit, address: str):
-    assert_no_violation(visit, address, "light", ["first", "cell", "learn"])
+    assert_no_violation(visit, address, "light", ["first", "cell", "learn", "teachers", "sheet"])
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ def test_learn_works_without_a_connection(
     page.reload()
     page.locator(".hl-thumbnail").first.wait_for()
     page.get_by_role("button", name="Learn", exact=True).click()
+    page.get_by_role("button", name="Next", exact=True).click()
     expect_translation(page, models["reverse"].translate("umbrella").text)
     submit(page, "lamp")
     expect_translation(page, models["reverse"].translate("lamp").text)

@@ -21,7 +21,7 @@ SIZES = [(1440, 900), (1280, 720), (960, 600), (390, 844)]  # the third is the f
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
     + '#hl-model, #hl-language, .hl-call, .hl-words, [dir=auto], [lang=en], h2:has(~ div .hl-about), '
-    + '.hl-version, footer';
+    + '.hl-version, footer, .hl-address, .hl-paper svg';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
   const rest = (text) => {
@@ -114,7 +114,23 @@ def mute_a_head(page: Page) -> None:
 
 def open_learn(page: Page) -> None:
     page.locator("#hl-learn").click()
-    page.locator(".hl-learn").wait_for()
+    page.locator(".hl-learn .hl-answers").nth(4).wait_for()
+
+
+def open_chapter(page: Page) -> None:
+    page.locator(".hl-turning button").last.click()
+    page.locator(".hl-learn .hl-answers:only-of-type button").first.click()
+    page.locator(".hl-tasks li").first.wait_for()
+
+
+def open_sheet(page: Page) -> None:
+    page.locator(".hl-lesson .hl-button").first.click()
+    page.locator(".hl-paper").wait_for()
+
+
+def close_sheet(page: Page) -> None:
+    page.keyboard.press("Escape")
+    page.locator(".hl-paper").wait_for(state="detached")
 
 
 def show_an_error(page: Page) -> None:
@@ -149,6 +165,10 @@ STATES: dict[str, Callable[[Page], None]] = {
     "training": open_tab(4),
     "examples": open_tab(5),
     "learn": open_learn,
+    "chapter": open_chapter,
+    "teachers": lambda page: page.locator(".hl-learn > .hl-actions:last-child button").click(),
+    "sheet": open_sheet,
+    "after": close_sheet,
     "options": lambda page: page.locator("#hl-options-button").click(),
     "error": show_an_error,
     "export": open_export,

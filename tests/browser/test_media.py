@@ -24,8 +24,8 @@ ON_PAPER = """() => {
     bottom: Math.max(...found.map((one) => one.getBoundingClientRect().bottom)),
   };
 }""".replace(
-    "BUTTONS", "'button:not(.hl-chip, .hl-thumbnail, .hl-line, .hl-summary button)'"
-)  # these are the data
+    "BUTTONS", "'button:not(.hl-chip, .hl-thumbnail, .hl-line, .hl-term, .hl-summary button)'"
+)  # these are the data and words
 SHEET = {"width": 1047, "height": 718}  # CSS pixels of A4 across, without its margins
 
 

@@ -84,7 +84,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     fetch otherwise, by the id of their element. A `single` page has the viewer and the engine inside and may
     fetch nothing; another fetches the viewer compressed, because few hosts compress what they send.
     """
-    styles = ("viewer.css", "panels.css", "playground.css", "page.css", "site.css", "media.css")
+    styles = ("viewer.css", "panels.css", "learn.css", "playground.css", "page.css", "site.css", "media.css")
     look, code = style(*styles), viewer()
     models = "".join(_group(*group) for group in site["groups"])
     policy = POLICY.format(

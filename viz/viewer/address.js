@@ -8,7 +8,7 @@ import { forceTokens, scoreTranslation, showHypothesis } from './transport/effec
 import { showMuted, showReference, showTrainingStep } from './transport/effects.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './state/value_choice.js';
-import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
+import { asksFor, courseOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
 import { sameQuestion } from './state/questions.js';
 import { goHome } from './state/actions.js';
 import { differs, sameSpot } from './state/queries.js';
@@ -121,7 +121,7 @@ async function openAddress(server, address, { chosen, isWanted }) {
 // A plain link to a chapter of Learn opens the tab and the question with which the chapter begins.
 function withChapter(address) {
   const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
-  const { panel, ask } = CHAPTERS[chapterOfAddress(address) - 1]?.view ?? {};
+  const { panel, ask } = CHAPTERS[courseOfAddress(address).learn - 1]?.view ?? {};
   if (given.kind) return address; // of a view that was shared
   return `#${new URLSearchParams({ ...(panel && { panel }), ...(ask && { ask }), ...given })}`;
 }

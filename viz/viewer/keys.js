@@ -2,6 +2,7 @@
 // @ts-nocheck
 
 import { createButton, element } from './drawing/dom.js';
+import { explainTerms } from './drawing/glossary.js';
 import { closeButton } from './drawing/widgets.js';
 import { forPointer } from './drawing/numbers.js';
 import { logP } from './state/labels.js';
@@ -149,7 +150,7 @@ function hintOf([keys, meaning]) {
 }
 
 export function createHelp() {
-  return element(
+  const dialog = element(
     'dialog',
     { class: 'hl-help', 'aria-label': say('How to read this') },
     element('h2', {}, say('How to read this')),
@@ -162,4 +163,6 @@ export function createHelp() {
     closeButton(),
     element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),
   );
+  explainTerms(dialog);
+  return dialog;
 }

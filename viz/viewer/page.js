@@ -10,7 +10,7 @@ import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
-import { restoreTheme } from './top_bar.js';
+import { offerViewer, restoreTheme, viewer } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
@@ -27,10 +27,6 @@ const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-ex
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
 
-let provideViewer;
-const viewer = new Promise((resolve) => {
-  provideViewer = resolve;
-});
 const store = createStore(); // the viewer's store; the viewer may be mounted after the page has read its address
 const ofPage = () => store.get().page;
 const change = (changes) => store.change({ page: { ...ofPage(), ...changes } });
@@ -64,7 +60,7 @@ export function provide(mounted) {
   store.subscribe(showWaiting);
   store.subscribe(closeExport);
   window.Headlight.viewer = mounted;
-  provideViewer(mounted);
+  offerViewer(mounted);
 }
 
 // A number that was typed takes effect when its box is left.
@@ -182,6 +178,8 @@ export function readAddress(given) {
 
 // What a link asks for in vain, in one sentence; empty if nothing.
 function refusalOf(model, isLoaded, prefix) {
+  if (model?.startsWith('playground-') && !isLoaded)
+    return say('Somebody trained the model of this link in the playground. A link of the playground trains it again.');
   if (model !== null && !isLoaded) {
     const name = nameInvisible(model);
     return say('The link asks for the model “{name}”, which is not here.', { name });

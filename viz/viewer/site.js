@@ -32,6 +32,8 @@ const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggle
 // stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
   if (location.hash === '' && site.view) rewriteAddress(site.view);
+  for (const button of document.querySelectorAll('[data-action]'))
+    button.addEventListener('click', ACTIONS[button.dataset.action]);
   await speakAsWanted(site.locales, sources.texts, site.locale);
   const widgets = findWidgets();
   const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
@@ -140,8 +142,6 @@ function listen(widgets) {
   };
   for (const type of ['change', 'choose']) model.addEventListener(type, choose); // by the person, or by openModel
   prefix.addEventListener('choose', () => translate(widgets));
-  for (const button of document.querySelectorAll('[data-action]'))
-    button.addEventListener('click', ACTIONS[button.dataset.action]);
 }
 
 // Translates what the address asks for, or the first example of the first model.

@@ -6,21 +6,32 @@ import { useStorage } from './transport/storage.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 
-// The viewer opens these; it may be mounted after the buttons.
+let offer;
+export const viewer = new Promise((resolve) => {
+  offer = resolve;
+});
+
+export function offerViewer(mounted) {
+  offer(mounted);
+}
+
+// The viewer opens these; a click on a button before the viewer is mounted waits for it.
+const open = (name) => viewer.then((mounted) => mounted[name]?.());
+
 export function openAbout() {
-  window.Headlight.viewer?.openAbout();
+  open('openAbout');
 }
 
 export function openHelp() {
-  window.Headlight.viewer?.openHelp();
+  open('openHelp');
 }
 
 export function openLearn() {
-  window.Headlight.viewer?.openLearn();
+  open('openLearn');
 }
 
 export function openPlayground() {
-  window.Headlight.viewer?.openPlayground();
+  open('openPlayground');
 }
 
 export function toggleOptions() {

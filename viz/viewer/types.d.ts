@@ -172,6 +172,7 @@ interface Choices {
   gold: string;
   other: number | null;
   learn: number | null;
+  minutes: number | null;
   sideB: SideB | null;
 }
 

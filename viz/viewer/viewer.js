@@ -66,7 +66,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     help,
     about.dialog,
     live,
-    ...(learn ? [learn.panel] : []),
+    ...(learn ? learn.panels : []),
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   followPrinting(store);

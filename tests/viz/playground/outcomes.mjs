@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import { createTraining, shareRight, trainOnce } from '../viewer/playground/worker.js';
+import { createTraining, rightByLength, shareRight, trainOnce } from '../viewer/playground/worker.js';
 
 const GOOD = 95; // per cent
 
@@ -12,6 +12,12 @@ for (const { settings, steps } of JSON.parse(readFileSync('settings.json', 'utf8
   const training = await createTraining(settings);
   const isGood = () => (training.log.at(-1)?.['validation/exact_match'] ?? 0) >= GOOD;
   while (training.trainer.steps < steps && !isGood()) trainOnce(training);
-  outcomes.push({ loss: training.loss, share: shareRight(training), good: isGood() ? training.trainer.steps : null });
+  const lengths = Object.fromEntries(rightByLength(training).map(([letters, share]) => [letters, share]));
+  outcomes.push({
+    loss: training.loss,
+    share: shareRight(training),
+    lengths,
+    good: isGood() ? training.trainer.steps : null,
+  });
 }
 writeFileSync('outcomes.json', JSON.stringify(outcomes));

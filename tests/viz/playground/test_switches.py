@@ -73,3 +73,22 @@ def test_a_low_rate_is_slow_and_a_high_one_fails(tmp_path):
     low, usual, high = outcomes(tmp_path, (2500, {"rate": 0.001}), (1000, {}), (800, {"rate": 0.1}))
     assert low["good"] is None or low["good"] > usual["good"]
     assert high["share"] < 0.1
+
+
+def test_only_the_last_state_is_enough_for_short_words_alone(tmp_path):
+    for seed in (1, 2):
+        free, last = outcomes(tmp_path, (1000, {"seed": seed}), (1000, {"seed": seed, "last": True}))
+        assert free["share"] > 0.9
+        assert last["lengths"]["3"] > 0.8
+        assert last["lengths"]["8"] < 0.2
+
+
+def test_no_challenge_is_solved_best_by_the_smallest_switches(tmp_path):
+    smallest = {"width": 16, "heads": 1}
+    alone, heads = outcomes(
+        tmp_path, (1000, {"task": "sort", **smallest}), (1000, {"task": "sort", "width": 16, "heads": 4})
+    )
+    assert alone["good"] is None  # within 1000 steps
+    assert heads["good"] is not None  # with as many parameters
+    slow, quick = outcomes(tmp_path, (2500, smallest), (1000, {"rate": 0.03}))
+    assert slow["good"] is None or quick["good"] < slow["good"]

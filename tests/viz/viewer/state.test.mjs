@@ -121,6 +121,7 @@ const ADDRESSED = {
   removedAt: 1,
   gold: '0-0 2p1',
   learn: 3,
+  minutes: 10,
   sideB: { by: 'model', with: 'de-fr', to: '>>fra<< ', separate: true },
 };
 

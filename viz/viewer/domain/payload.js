@@ -154,3 +154,8 @@ export function shrink({ rows, columns, values }, limit) {
   }
   return { rows: height, columns: width, values: small };
 }
+
+// Whether a token continues the text before it: there is no space between them.
+export function continues({ piece = '▁', word }) {
+  return word !== null && !piece.startsWith('▁');
+}

@@ -65,8 +65,8 @@ export function tokenText(token, className = '') {
   return element('bdi', { class: classes || null, lang: '', translate: 'no' }, visible(token));
 }
 
-// Controls of a panel, where the browser can put the focus.
-const CONTROLS = 'button, input, select, textarea, summary, a, [tabindex]';
+// Controls of a panel, where the browser can put the focus; words of the glossary are underlined after a panel is drawn.
+const CONTROLS = 'button:not(.hl-term), input, select, textarea, summary, a, [tabindex]';
 
 // Replaces the children of a node. The focus stays on the control in the same place, or on the nearest one that can have it.
 export function replaceKeepingFocus(node, ...children) {

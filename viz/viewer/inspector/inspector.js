@@ -2,6 +2,7 @@
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../drawing/dom.js';
+import { explainTerms } from '../drawing/glossary.js';
 import { recordOfB } from '../state/comparison.js';
 import { closeAside, closeView } from '../state/actions.js';
 import { labelOf } from '../state/labels.js';
@@ -109,6 +110,7 @@ function drawPanels(panels, state) {
     const before = panel.drawn;
     panel.drawn = state;
     panel.draw(state, before);
+    explainTerms(panel.body);
   }
 }
 

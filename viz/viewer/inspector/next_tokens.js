@@ -6,7 +6,7 @@ import { forceToken, showMuted } from '../transport/effects.js';
 import { isOutcome } from '../state/mutes.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
-import { continues } from '../summary/facts.js';
+import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { whyNot } from '../transport/requests.js';
 import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';

@@ -1,63 +1,112 @@
-// Learn: a course in chapters beside the live page. Its exercises are checked against the state of the viewer. The link
-// names the chapter, so that a teacher can send it.
+// Learn: a course in chapters beside the live page. A chapter asks, shows, and asks again; its exercises are checked against
+// the state of the viewer. The link names the chapter, so that a teacher can send it.
 // @ts-nocheck
 
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
+import { explainTerms } from '../drawing/glossary.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';
 import { EMPTY } from '../state/store.js';
-import { useStorage } from '../transport/storage.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
+import { createLesson } from './lesson.js';
+import { createProgress } from './progress.js';
+import { answerAt, createAnswers, rightOf } from './question.js';
+import { drawAfter, drawBefore } from './quiz_page.js';
 import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
-import { say } from '../locales/language.js';
+import { say, sayCount } from '../locales/language.js';
 
-const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
 const SHEET = '(max-width: 760px)'; // see panels.css
+const MINUTE = 60_000; // milliseconds
+const [BEFORE, AFTER] = [CHAPTERS.length + 1, CHAPTERS.length + 2]; // the numbers of the five questions, in links too
 
-// Returns { panel, open }: `open` opens the chapter that comes next. The chapter is a choice of the state, `learn`.
+// The pages of the course by their numbers: the chapters, then the questions that stand before and after them.
+const PAGES = [
+  ...CHAPTERS,
+  { title: () => say('Five questions before'), draw: drawBefore, when: 'before' },
+  { title: () => say('What you have learned'), draw: drawAfter, when: 'after' },
+];
+const ORDER = [BEFORE, ...CHAPTERS.map((_, place) => place + 1), AFTER];
+
+// Returns { panels, open }: `open` opens the page that comes next. The page is a choice of the state, `learn`.
 export function createLearn(server) {
   const { store } = server;
+  const progress = createProgress();
   const learn = {
     store,
+    progress,
+    lesson: createLesson(store, progress, PAGES, ORDER),
     panel: createPanel(),
     routes: createQuestion(server, routes),
-    done: new Set(stored()),
     former: null,
-    chapter: null, // its number and the model, as they are drawn
+    page: null, // its number and the model, as they are drawn
+    number: null, // of the page that was opened last
+    judged: new Map(), // by the number of a chapter: which question closes it, and the answer that was given
+    since: 0, // when the page was opened
+    isWanted: false, // before the first translation
     drawn: EMPTY,
   };
   learn.tasks = element('ol', { class: 'hl-tasks' });
-  store.subscribe((state) => {
-    if (!state.record) return;
-    if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
-    const chapter = `${state.learn} ${state.record.model.name}`;
-    const isOther = chapter !== learn.chapter;
-    if (isOther) drawChapter(learn, state);
-    learn.chapter = chapter;
-    if (state.learn === null) return;
-    if (isOther) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
-    check(learn, state);
-    learn.routes.draw(state, learn.drawn);
-    learn.drawn = state;
-  });
-  return { panel: learn.panel, open: () => openChapter(learn, nextChapter(learn)) };
+  learn.clock = element('span', { class: 'hl-soft', role: 'timer' });
+  setInterval(() => drawClock(learn, store.get()), MINUTE / 6);
+  store.subscribe((state) => follow(learn, state));
+  return {
+    panels: [learn.panel, learn.lesson.node],
+    open: () => openNext(learn),
+  };
+}
+
+function follow(learn, state) {
+  const { store, panel } = learn;
+  if (!state.record) return undefined;
+  if (state.learn > PAGES.length) return store.change({ learn: null }); // a link can name any number
+  const page = `${state.learn} ${state.record.model.name}`;
+  const isOther = page !== learn.page;
+  learn.page = page;
+  if (isOther) draw(learn, state);
+  if (state.learn !== learn.number) start(learn, state);
+  if (learn.isWanted) openNext(learn);
+  if (state.learn === null) return undefined;
+  check(learn, state);
+  drawClock(learn, state);
+  drawRoutes(learn, state);
+  if (isOther) {
+    panel.scrollTo(0, 0); // also after the picture of the routes, which scrolls to itself
+    if (matchMedia(SHEET).matches) scrollTo(learn, PAGES[state.learn - 1].subject);
+  }
+  return undefined;
+}
+
+// The picture is there once the guess is made.
+function drawRoutes(learn, state) {
+  if (!learn.routes.node.isConnected) return;
+  learn.routes.draw(state, learn.drawn);
+  learn.drawn = state;
+}
+
+// The clock starts. A plain link to a chapter about a word brings the word.
+function start(learn, { learn: number, about, record }) {
+  Object.assign(learn, { number, since: Date.now() });
+  const { begin: wanted } = PAGES[number - 1] ?? {};
+  if (!wanted?.model || wanted.own || record.model.name === wanted.model) return;
+  if (Object.hasOwn(about, wanted.model)) openPage(learn, number);
 }
 
 function createPanel() {
   return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
 }
 
-function stored() {
-  const text = useStorage((storage) => storage.getItem(STORED)) ?? '';
-  return text.split(',').filter((name) => /^\d\.\d$/.test(name));
+// A click before the first translation is there waits for it.
+function openNext(learn) {
+  learn.isWanted = learn.store.get().record === null;
+  if (!learn.isWanted) openPage(learn, nextPage(learn));
 }
 
-// The numbers of the chapters whose sentence this page can show: a chapter may need a model that is not here.
+// The numbers of the pages that can be opened, in their order: a chapter may need a model that is not here.
 function openable({ about, home }) {
-  return CHAPTERS.flatMap(({ begin }, place) =>
-    begin.address || keepsSentence(home, begin) || Object.hasOwn(about, begin.model) ? [place + 1] : [],
-  );
+  const isHere = ({ begin }) =>
+    !begin || begin.address || keepsSentence(home, begin) || Object.hasOwn(about, begin.model);
+  return ORDER.filter((number) => isHere(PAGES[number - 1]));
 }
 
 // Whether a chapter keeps the sentence on screen.
@@ -65,97 +114,195 @@ function keepsSentence({ record }, { own }) {
   return own && record.model.name !== BACKWARDS.model;
 }
 
-// The first chapter with a task that is not done; the first one when all are.
-function nextChapter({ done, store }) {
+// The first page that is not done; the first chapter when all are.
+function nextPage({ progress, store }) {
   const numbers = openable(store.get());
-  return numbers.find((number) => countDone(done, number) < CHAPTERS[number - 1].tasks.length) ?? numbers[0];
-}
-
-function countDone(done, number) {
-  return CHAPTERS[number - 1].tasks.filter((_, task) => done.has(nameOf(number, task))).length;
-}
-
-function nameOf(number, task) {
-  return `${number}.${task + 1}`;
+  const { understood, before, after } = progress.get();
+  const isDone = (number) =>
+    number === BEFORE
+      ? understood.length > 0 || Object.keys(before).length > 0
+      : number === AFTER
+        ? Object.keys(after).length > 0
+        : understood.includes(String(number));
+  return numbers.find((number) => !isDone(number)) ?? 1;
 }
 
 // The address changes, and the page follows it as it follows every link.
-function openChapter(learn, number) {
+function openPage(learn, number) {
   const { store } = learn;
   const { home, kind, layer, learn: current } = store.get();
-  const { begin, view } = CHAPTERS[number - 1];
+  const { begin, view } = PAGES[number - 1];
   if (current === null) learn.former = toAddress(store.get());
+  if (!begin) return store.change({ learn: number, minutes: null });
   if (begin.address) {
     location.hash = `${begin.address}&learn=${number}`;
-    return;
+    return undefined;
   }
   const keeps = keepsSentence(home, begin);
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
-  scrollTo(0, 0);
+  window.scrollTo(0, 0);
   const { kind: wanted = kind, ...open } = view ?? {};
   const choices = keeps ? { kind: wanted, layer: layer + 1, ...open } : open;
   location.hash = addressOf(record, { ...choices, learn: number });
+  return undefined;
 }
 
-// A sentence that Learn brought gives way to the sentence that was on screen before.
+// A sentence that Learn brought gives way to the sentence that was on screen before. The playground stays open.
 function close({ store, former }) {
   const { record } = store.get().home;
   const isOfLearn = CHAPTERS.some(
     ({ begin: { model, text, own } }) => record.model.name === model && (!own || record.source_text === text),
   );
-  if (former === null || !isOfLearn || asksFor(former, record)) store.change({ learn: null });
+  const isPlaying = new URLSearchParams(location.hash.slice(1)).has('playground');
+  if (former === null || !isOfLearn || isPlaying || asksFor(former, record)) store.change({ learn: null });
   else location.hash = former;
 }
 
 // Drawing
 
-function drawChapter(learn, { learn: number, record }) {
-  const { panel } = learn;
+function draw(learn, { learn: number, record }) {
+  const { panel, store } = learn;
   panel.hidden = number === null;
   document.body.classList.toggle('hl-learning', number !== null);
+  document.body.classList.toggle('hl-guessing', isGuessing(learn, number));
   if (number === null) return;
-  const { title, text, tasks, view } = CHAPTERS[number - 1];
-  learn.routes.node.hidden = view?.ask !== routes.name; // it stays in its place, so the focus finds its button again
-  learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
-  const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
-  const numbers = openable(learn.store.get());
-  const [back, next] = [numbers.findLast((one) => one < number), numbers.find((one) => one > number)];
+  const page = PAGES[number - 1];
+  const numbers = openable(store.get());
+  const place = numbers.indexOf(number);
+  const go = (label, to, attributes = {}) => actionButton(label, () => openPage(learn, to), attributes);
+  const [back, next] = [numbers[place - 1], numbers[place + 1]];
+  const content = page.draw
+    ? page.draw(learn.progress, CHAPTERS, () => draw(learn, store.get()), learn.lesson.openResult)
+    : createChapter(learn, number, record);
+  const turning = [back, next].map((to, at) => [to, turningButtons(panel)[at] === document.activeElement]);
   replaceKeepingFocus(
     panel,
+    createHeader(learn, number),
+    element('h2', {}, page.title()),
+    ...content,
     element(
-      'header',
-      {},
-      element('span', { class: 'hl-soft' }, say('Learn · {number} of {count}', { number, count: CHAPTERS.length })),
-      createFold(panel),
-      createButton('hl-tab', () => close(learn), {}, say('Close')),
+      'div',
+      { class: 'hl-actions hl-turning' },
+      go(say('Back'), back, { disabled: !back }),
+      go(say('Next'), next, { disabled: !next, class: 'hl-button' }),
     ),
-    element('h2', {}, title()),
+    createList(learn, number, numbers),
+    ...(numbers.length < PAGES.length
+      ? [note(say('The grey chapters need a model that this page does not have.'))]
+      : []),
+    actions(actionButton(say('For teachers: a link and a sheet'), () => learn.lesson.open(number))),
+  );
+  // Who turns pages by the keyboard stays on the button that turns them, whatever stands above it.
+  turning.forEach(([to, isFocused], at) => to && isFocused && turningButtons(panel)[at].focus({ preventScroll: true }));
+  explainTerms(panel);
+  if (!page.draw) markTasks(learn, number);
+}
+
+function turningButtons(panel) {
+  return panel.querySelectorAll('.hl-turning > button');
+}
+
+function createHeader(learn, number) {
+  const count = CHAPTERS.length;
+  const name = number > count ? say('Learn') : say('Learn · {number} of {count}', { number, count });
+  const label = element('span', { class: 'hl-soft' }, name);
+  const end = createButton('hl-tab', () => close(learn), {}, say('Close'));
+  return element('header', {}, label, learn.clock, createFold(learn.panel), end);
+}
+
+function isGuessing({ progress }, number) {
+  return number !== null && number <= CHAPTERS.length && !(number in progress.get().guesses);
+}
+
+// First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
+function createChapter(learn, number, record) {
+  const { guess, text, tasks, view, learned } = CHAPTERS[number - 1];
+  const { guesses, understood } = learn.progress.get();
+  const redraw = () => draw(learn, learn.store.get());
+  if (isGuessing(learn, number)) {
+    const choose = (chosen) => {
+      learn.progress.change({
+        guesses: { ...learn.progress.get().guesses, [number]: chosen - rightOf(guess, record) },
+      });
+      redraw();
+      drawRoutes(learn, learn.store.get());
+      learn.panel.scrollTo(0, 0);
+    };
+    return [
+      note(say('What do you think? Guess first; the picture answers.')),
+      element('p', { class: 'hl-asked' }, guess.text(record)),
+      createAnswers(guess, record, { choose }),
+    ];
+  }
+  learn.routes.node.hidden = view?.ask !== routes.name; // it stays in its place, so the focus finds its button again
+  learn.tasks.replaceChildren(...tasks.map((task) => createTask(learn, task)));
+  const isUnderstood = understood.includes(String(number));
+  return [
+    createGuessed(guess, record, guesses[number]),
     ...text(record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
     learn.routes.node,
-    actions(go(say('Back'), back, { disabled: !back }), go(say('Next'), next, { disabled: !next, class: 'hl-button' })),
-    chapterList(learn, number, numbers),
-    ...(numbers.length < CHAPTERS.length
-      ? [note(say('The grey chapters need a model that this page does not have.'))]
-      : []),
-  );
-  panel.scrollTo(0, 0);
-  markTasks(learn, number);
+    element('h3', {}, say('Do you know it now?')),
+    ...createCheck(learn, number, record, isUnderstood, redraw),
+    ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, learned()))] : []),
+  ];
 }
 
-// On a small screen the chapter lies over the lower part of the page: what it is about scrolls to the part above it.
-function showSubject(panel, { subject }) {
-  if (matchMedia(SHEET).matches) panel.closest('.headlight').querySelector(subject).scrollIntoView();
+// What was guessed, and what the picture says. `distance` is that from the right answer, because another word of the person
+// has other letters.
+function createGuessed(guess, record, distance) {
+  const answer = answerAt(guess, record, rightOf(guess, record) + distance);
+  const isRight = distance === 0;
+  const said = isRight
+    ? say('You guessed “{answer}”, and that is right.', { answer })
+    : answer && say('You guessed “{answer}”.', { answer });
+  return element('p', { class: 'hl-guessed' }, [said, guess.because(record)].filter(Boolean).join(' '));
 }
 
-function chapterList(learn, number, numbers) {
-  learn.progress = CHAPTERS.map(() => element('span', { class: 'hl-soft hl-number' }));
-  const entries = CHAPTERS.map(({ title }, place) => {
-    const one = place + 1;
+// The question that closes a chapter. After a wrong answer the question of the beginning takes its place, and the other way
+// round: the tick is for what was understood, not for the third click.
+function createCheck(learn, number, record, isUnderstood, redraw) {
+  const chapter = CHAPTERS[number - 1];
+  const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
+  const question = chapter[asked];
+  const parts = [element('p', { class: 'hl-asked' }, question.text(record))];
+  if (isUnderstood || chosen !== null) {
+    const shown = { chosen: isUnderstood ? rightOf(question, record) : chosen, isJudged: true };
+    parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, question.because(record)));
+    const again = () => {
+      learn.judged.set(number, { asked: asked === 'check' ? 'guess' : 'check' });
+      redraw();
+    };
+    return isUnderstood ? parts : [...parts, actions(actionButton(say('Another question'), again))];
+  }
+  const choose = (place) => {
+    learn.judged.set(number, { asked, chosen: place });
+    const { understood } = learn.progress.get();
+    if (place === rightOf(question, record)) learn.progress.change({ understood: [...understood, String(number)] });
+    redraw();
+  };
+  return [...parts, createAnswers(question, record, { choose })];
+}
+
+function createList(learn, number, numbers) {
+  const doneOf = (one) => {
+    const { tasks, understood, before, after } = learn.progress.get();
+    if (one > CHAPTERS.length) return Object.keys(one === BEFORE ? before : after).length > 0 ? `✓ ${say('Done')}` : '';
+    if (understood.includes(String(one))) return `✓ ${say('Understood')}`;
+    const count = tasks.filter((name) => name.startsWith(`${one}.`)).length;
+    return count === 0 ? '' : say('{count} of {total}', { count, total: CHAPTERS[one - 1].tasks.length });
+  };
+  learn.marks = new Map();
+  const entries = ORDER.map((one) => {
     const attributes = { 'aria-current': one === number ? 'step' : null, disabled: !numbers.includes(one) };
-    const open = () => openChapter(learn, one);
-    return element('li', {}, createButton('hl-choice', open, attributes, title(), learn.progress[place]));
+    const mark = element('span', { class: 'hl-soft hl-number' }, doneOf(one));
+    learn.marks.set(one, () => (mark.textContent = doneOf(one)));
+    return element(
+      'li',
+      {},
+      createButton('hl-choice', () => openPage(learn, one), attributes, PAGES[one - 1].title(), mark),
+    );
   });
   return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
 }
@@ -172,30 +319,57 @@ function createFold(panel) {
   return button;
 }
 
-// Tasks
-
-function check(learn, state) {
-  const { learn: number, record } = state;
-  const found = CHAPTERS[number - 1].tasks
-    .map((task, place) => ({ name: nameOf(number, place), task }))
-    .filter(({ name, task }) => !learn.done.has(name) && record && task.isDone(state));
-  if (found.length === 0) return;
-  for (const { name } of found) learn.done.add(name);
-  useStorage((storage) => storage.setItem(STORED, [...learn.done].join(',')));
-  markTasks(learn, number);
+// The time that the link of a teacher gives.
+function drawClock({ clock, since }, { minutes, learn }) {
+  const left = minutes === null || learn === null ? null : Math.ceil(minutes - (Date.now() - since) / MINUTE);
+  clock.textContent =
+    left === null ? '' : left > 0 ? sayCount(left, '{count} minute left', '{count} minutes left') : say('Time is up');
 }
 
-function markTasks({ tasks, done, progress }, number) {
+// Tasks
+
+function createTask(learn, { text, at }) {
+  return element(
+    'li',
+    {},
+    text(),
+    ' ',
+    createButton('hl-act', () => scrollTo(learn, at), {}, say('Show me where')),
+  );
+}
+
+// Brings a panel into sight: on a small screen above the chapter, which lies over the lower part of the page.
+function scrollTo({ panel }, at) {
+  const root = panel.closest('.headlight');
+  if (at === 'top') window.scrollTo(0, 0);
+  else root.querySelector(at)?.scrollIntoView({ block: matchMedia(SHEET).matches ? 'start' : 'nearest' });
+}
+
+function nameOf(number, task) {
+  return `${number}.${task + 1}`;
+}
+
+function check(learn, state) {
+  const { progress } = learn;
+  const { learn: number } = state;
+  const found = (PAGES[number - 1].tasks ?? [])
+    .map((task, place) => ({ name: nameOf(number, place), task }))
+    .filter(({ name, task }) => !progress.get().tasks.includes(name) && task.isDone(state));
+  if (found.length === 0) return;
+  progress.change({ tasks: [...progress.get().tasks, ...found.map(({ name }) => name)] });
+  if (isGuessing(learn, number)) return;
+  markTasks(learn, number);
+  const [{ name, task }] = found;
+  learn.tasks.children[Number(name.at(-1)) - 1].scrollIntoView({ block: 'nearest' });
+  if (task.result && matchMedia(SHEET).matches) scrollTo(learn, task.result);
+}
+
+function markTasks({ tasks, progress, marks }, number) {
   [...tasks.children].forEach((item, place) => {
-    const isDone = done.has(nameOf(number, place));
+    const isDone = progress.get().tasks.includes(nameOf(number, place));
     item.classList.toggle('hl-done', isDone);
     if (isDone && !item.querySelector('.hl-done-mark'))
       item.append(element('strong', { class: 'hl-done-mark', role: 'status' }, ` ✓ ${say('Done')}`));
   });
-  progress.forEach((mark, place) => (mark.textContent = progressOf(countDone(done, place + 1), CHAPTERS[place])));
-}
-
-function progressOf(count, { tasks }) {
-  if (count === 0) return '';
-  return count === tasks.length ? `✓ ${say('Done')}` : say('{count} of {total}', { count, total: tasks.length });
+  marks.get(number)();
 }

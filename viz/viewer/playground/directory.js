@@ -39,6 +39,7 @@ export async function directoryOf({ settings, task, trainer, log, probes }) {
     title,
     ...languages,
     no_training: '',
+    task: task.title,
     steps: trainer.steps,
     examples: task.examples,
   };

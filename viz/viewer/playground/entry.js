@@ -1,7 +1,7 @@
 // Opens the playground: its address, and its code, which the page fetches when it is first needed.
 // @ts-nocheck
 
-import { chapterOfAddress, toAddress } from '../state/permalink.js';
+import { courseOfAddress, courseParameters, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { say } from '../locales/language.js';
@@ -11,11 +11,11 @@ export function isPlayground(address) {
   return new URLSearchParams(address.slice(1)).has('playground');
 }
 
-// An address of the playground with this chapter of Learn; null is none.
-function withChapter(address, learn) {
+// An address of the playground with this chapter of Learn, if any.
+function withChapter(address, course) {
   const parameters = new URLSearchParams(address.slice(1));
-  if (learn === null) parameters.delete('learn');
-  else parameters.set('learn', learn);
+  for (const name of ['learn', 'minutes']) parameters.delete(name);
+  for (const [name, value] of Object.entries(courseParameters(course))) parameters.set(name, value);
   return `#${parameters}`;
 }
 
@@ -23,7 +23,7 @@ function withChapter(address, learn) {
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
 export function createEntry(store, root, page) {
   let opening = null;
-  let last = '#playground=reverse'; // the address of the training that is there
+  let training = () => '#playground=reverse'; // the address of the training that is there
   const addressOfView = () => (store.get().record ? toAddress(store.get()) : '#');
   const leave = () => (location.hash = addressOfView());
   // Leaves for a model that opens in the viewer. No event tells of this address: it would ask for the translation on screen.
@@ -41,12 +41,15 @@ export function createEntry(store, root, page) {
     const isOpen = isPlayground(location.hash);
     document.body.classList.toggle('hl-playing', isOpen);
     if (!isOpen) return (await opening)?.close();
-    store.change({ learn: chapterOfAddress(location.hash) });
+    // An address that names no task is of the training that is there.
+    if (new URLSearchParams(location.hash.slice(1)).get('playground') === '')
+      rewriteAddress(withChapter(training(), courseOfAddress(location.hash)));
+    store.change(courseOfAddress(location.hash));
     opening ??= create();
     const playground = await opening.catch(() => null);
     if (playground) {
       await playground.open(location.hash);
-      last = location.hash;
+      training = playground.address;
       return undefined;
     }
     opening = null;
@@ -54,12 +57,12 @@ export function createEntry(store, root, page) {
     return store.change({ error: say('The playground could not be loaded; check the connection, then try again.') });
   };
   window.addEventListener('hashchange', follow);
-  store.subscribe(({ learn }, before) => {
-    if (learn === before.learn || !isPlayground(location.hash)) return;
-    rewriteAddress(withChapter(location.hash, learn));
+  store.subscribe((state, before) => {
+    if (state.learn === before.learn || !isPlayground(location.hash)) return;
+    rewriteAddress(withChapter(location.hash, state));
   });
   follow();
-  return () => (location.hash = withChapter(last, store.get().learn));
+  return () => (location.hash = withChapter(training(), store.get()));
 }
 
 // An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes

@@ -91,8 +91,8 @@ export function embed({ memory, tape }, { inputs: width, weight }, ids, borders,
 
 // Multi-head attention. `queries` and `keys` are { of, stride, start, borders }: rows of a variable, `stride` apart, in
 // which they begin at `start`; the values of `keys` come d_model numbers after them. Returns the joined heads, and the
-// weights of each sentence [head, query, key].
-export function attention({ memory, tape }, shape, queries, keys, isCausal) {
+// weights of each sentence [head, query, key]. A query reads every key, none to its right (`isCausal`), or only the last one.
+export function attention({ memory, tape }, shape, queries, keys, { isCausal = false, onlyLast = false }) {
   const { width, heads } = shape;
   const joined = variable(memory, queries.borders.at(-1) * width);
   const lengthOf = ({ borders }, sentence) => borders[sentence + 1] - borders[sentence];
@@ -100,11 +100,12 @@ export function attention({ memory, tape }, shape, queries, keys, isCausal) {
   const weights = queries.borders.slice(1).map((_, sentence) => memory.take(heads * sizeOf(sentence)));
   eachRow(queries.borders, (row, sentence, place) => {
     const columns = lengthOf(keys, sentence);
-    const found = { array: weights[sentence], start: place * columns, stride: sizeOf(sentence) };
+    const first = onlyLast ? columns - 1 : 0;
+    const found = { array: weights[sentence], start: place * columns + first, stride: sizeOf(sentence) };
     const query = row * queries.stride + queries.start;
-    const key = keys.borders[sentence] * keys.stride + keys.start;
+    const key = (keys.borders[sentence] + first) * keys.stride + keys.start;
     const output = row * width;
-    const count = isCausal ? place + 1 : columns;
+    const count = (isCausal ? place + 1 : columns) - first;
     const [reads, writes] = [
       { array: queries.of.value, start: query },
       { array: joined.value, start: output },

@@ -2,23 +2,30 @@
 // @ts-nocheck
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
+import { courseOfAddress, courseParameters } from '../state/permalink.js';
 import { fixed } from '../drawing/numbers.js';
-import { TASKS } from './tasks.js';
+import { OWN, TASKS } from './tasks.js';
 
 const onOff = (isOn) => (isOn ? say('on') : say('off'));
 
 export const SWITCHES = {
   task: {
-    values: Object.keys(TASKS),
+    values: [...Object.keys(TASKS), OWN],
     usual: 'reverse',
     label: message('Task'),
-    text: (name) => tell(TASKS[name].title),
+    text: (name) => (name === OWN ? say('Own pairs') : tell(TASKS[name].title)),
   },
   layers: { values: [1, 2], usual: 1, label: message('Layers') },
   heads: { values: [1, 2, 4], usual: 2, label: message('Heads') },
   width: { values: [16, 32, 64], usual: 32, label: message('Width') },
   positions: { values: [true, false], usual: true, label: message('Positions'), text: onOff },
   mask: { values: [true, false], usual: true, label: message('The decoder may peek'), text: (mask) => onOff(!mask) },
+  last: {
+    values: [false, true],
+    usual: false,
+    label: message('The decoder reads'),
+    text: (last) => (last ? say('only the last state') : say('the whole word')),
+  },
   rate: {
     values: [0.001, 0.003, 0.01, 0.03, 0.1],
     usual: 0.01,
@@ -40,15 +47,20 @@ export const HINTS = {
   mask: message(
     'If the decoder sees what it must write, the loss falls almost to zero, but it writes no unseen word correctly.',
   ),
+  last: message(
+    'If it reads only the last state of the encoder, the whole word must fit into one list of numbers. Short words still succeed, long ones do not.',
+  ),
   rate: message('At 0.001 it needs more steps. At 0.1 it does not learn to spell backwards.'),
   seed: message('Another seed begins with other random weights. The same seed trains the same model again.'),
 };
 
 const NAMES = Object.keys(SWITCHES);
-const USUAL = Object.fromEntries(NAMES.map((name) => [name, SWITCHES[name].usual]));
+export const USUAL = Object.fromEntries(NAMES.map((name) => [name, SWITCHES[name].usual]));
 
 const parameterOf = (name) => (name === 'task' ? 'playground' : name);
 const written = (value) => String(typeof value === 'boolean' ? Number(value) : value);
+
+const MOST_STEPS = 5000; // that a link can ask for
 
 // The settings of the trainings that an address asks for, one or two. What it does not name, or names in vain, is usual;
 // the second one has the names that end in 2, and is otherwise like the first.
@@ -61,12 +73,33 @@ export function settingsOf(address) {
   return NAMES.some((name) => parameters.has(`${name}2`)) ? [first, settings('2', first)] : [first];
 }
 
-// The address of one or two trainings, of the same task.
-export function addressOf([first, second = {}]) {
+// The step to which an address wants the training to go; 0 for none.
+export function stepOf(address) {
+  const text = new URLSearchParams(address.slice(1)).get('step') ?? '';
+  return /^\d{1,4}$/.test(text) ? Math.min(Number(text), MOST_STEPS) : 0;
+}
+
+// The names of two trainings, with what differs between them: "A · Positions: on"; one alone has no name.
+export function titlesOf(settings) {
+  const [first, second] = settings;
+  if (!second) return [''];
+  const names = NAMES.filter((name) => first[name] !== second[name]);
+  const write = (each) => names.map((name) => `${tell(SWITCHES[name].label)}: ${textOf(name, each)}`).join(', ');
+  return settings.map((each, side) => `${'AB'[side]} · ${write(each)}`);
+}
+
+function textOf(name, settings) {
+  const { text = String } = SWITCHES[name];
+  return text(settings[name]);
+}
+
+// The address of one or two trainings, of the same task, at a step.
+export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
-  const learn = new URLSearchParams(location.hash.slice(1)).get('learn');
-  if (learn !== null) parameters.set('learn', learn);
+  if (step > 0) parameters.set('step', step);
+  const course = courseParameters(courseOfAddress(location.hash));
+  for (const [name, value] of Object.entries(course)) parameters.set(name, value);
   if (chosenLanguage()) parameters.set('lang', chosenLanguage());
   return `#${parameters}`;
 }

@@ -13,6 +13,7 @@ const ONES = [
 ];
 const TENS = ['', '', 'zwanzig', 'dreißig', 'vierzig', 'fünfzig', 'sechzig', 'siebzig', 'achtzig', 'neunzig'];
 const MONTHS = 'january february march april may june july august september october november december'.split(' ');
+const LONG = 16; // letters: a step with longer words has fewer of them
 const HELD_OUT = 8; // one of so many sources
 
 const from = (first, count, random) => first + Math.floor(count * random());
@@ -73,6 +74,33 @@ export const TASKS = {
   },
 };
 
+// The task of pairs that the person has brought.
+export const OWN = 'own';
+
+// The task of this name; `own` is { pairs, heldOut } of own_pairs.js.
+export function taskNamed(name, own) {
+  return name === OWN ? taskOfPairs(own) : TASKS[name];
+}
+
+// Three of the pairs are its examples.
+function taskOfPairs({ pairs, heldOut }) {
+  const answers = new Map(pairs);
+  const sources = [...answers.keys()];
+  const longest = Math.max(...pairs.flat().map((text) => [...text].length));
+  const letters = new Set(pairs.flat().join('').replaceAll(' ', SPACE));
+  return {
+    title: message('Own pairs'),
+    draw: (random) => pick(sources, random),
+    write: (text) => answers.get(text) ?? '',
+    examples: [0, 1, 2].map((third) => sources[Math.floor(((third + 0.5) * sources.length) / 3)]),
+    characters: [...letters],
+    longest,
+    longestTarget: longest + 1,
+    size: Math.min(1, LONG / longest),
+    heldOut,
+  };
+}
+
 // The settings of a tokenizer of characters, as Python's Tokenizer.save writes them.
 export function tokenizerSettings({ characters }) {
   const names = ['<pad>', UNK, '<s>', EOS];
@@ -93,12 +121,12 @@ export function tokenizerSettings({ characters }) {
   };
 }
 
-// Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a),
+// Whether no training sees this source: the examples, and one of `heldOut` others by a checksum of its letters (FNV-1a),
 // unless it must be learned by heart.
-function isHeldOut({ examples, byHeart = [] }, source) {
+function isHeldOut({ examples, byHeart = [], heldOut = HELD_OUT }, source) {
   let sum = 0x811c9dc5;
   for (const letter of source) sum = Math.imul(sum ^ letter.codePointAt(0), 0x01000193);
-  return examples.includes(source) || ((sum >>> 16) % HELD_OUT === 0 && !byHeart.includes(source));
+  return examples.includes(source) || ((sum >>> 16) % heldOut === 0 && !byHeart.includes(source));
 }
 
 // Sources that are held out, or that are not.

@@ -1,6 +1,7 @@
 // A small Transformer that learns: the network of viz/viewer/engine with its gradients, and Adam.
 // @ts-nocheck
 
+import { sum } from '../domain/math.js';
 import { blocksOf, createPositions } from '../engine/model.js';
 import { attention, crossEntropy, embed, layerNorm, linear, relu, variable } from './layers.js';
 import { createMemory } from './memory.js';
@@ -36,7 +37,17 @@ export async function createTrainer(shape, random, options = {}) {
   };
   const norm = (name) => ({ weight: create(`${name}.weight`, [d], one), bias: create(`${name}.bias`, [d], zero) });
   const blocks = blocksOf(shape, matrix, norm, sliceOf);
-  return { shape, memory, weights, blocks, mark: memory.used(), positionOf: createPositions(shape), steps: 0 };
+  const parameters = sum([...weights.values()].map(({ value }) => value.length));
+  return {
+    shape,
+    memory,
+    weights,
+    parameters,
+    blocks,
+    mark: memory.used(),
+    positionOf: createPositions(shape),
+    steps: 0,
+  };
 }
 
 // Like model/network/transformer.py: Xavier uniform for every projection, W_Q, W_K and W_V each for itself, and a
@@ -58,41 +69,42 @@ function sliceOf({ inputs, weight, bias }, start, end) {
 }
 
 // Reads a batch: { source, read, labels, sources, targets }, token ids end to end and the borders of the sentences. The
-// decoder sees what is to its right unless `isCausal`. Returns what crossEntropy does, and the weights of each kind and
+// decoder sees what is to its right unless `isCausal`, and with `onlyLast` no position of the source but the last one. Returns
+// what crossEntropy does, and the weights of each kind and
 // layer; `learns` also computes gradients. Nothing of it outlives the next call.
-export function forward(trainer, batch, { isCausal = true, learns = false } = {}) {
+export function forward(trainer, batch, { isCausal = true, onlyLast = false, learns = false } = {}) {
   const { memory, shape, blocks, positionOf } = trainer;
   const run = { memory, tape: [] };
   memory.release(trainer.mark);
   const weights = { encoder: [], decoder: [], cross: [] };
   const { d_model: width, n_heads: heads } = shape;
-  const attend = (kind, x, matrix, queries, keys, isMasked) => {
-    const found = attention(run, { width, heads, headWidth: width / heads }, queries, keys, isMasked);
+  const attend = (kind, x, matrix, queries, keys, reads) => {
+    const found = attention(run, { width, heads, headWidth: width / heads }, queries, keys, reads);
     weights[kind].push(found.weights);
     linear(run, found.joined, matrix, x);
   };
-  const readItself = (kind, x, { self, selfNorm }, borders, isMasked) => {
+  const readItself = (kind, x, { self, selfNorm }, borders, reads) => {
     const of = linear(run, layerNorm(run, x, selfNorm), self.project);
     const part = (start) => ({ of, stride: 3 * width, start, borders });
-    attend(kind, x, self.output, part(0), part(width), isMasked);
+    attend(kind, x, self.output, part(0), part(width), reads);
   };
   const feedForward = (x, { inner, outer, feedForwardNorm }) =>
     linear(run, relu(run, linear(run, layerNorm(run, x, feedForwardNorm), inner)), outer, x);
 
   const x = embed(run, blocks.source, batch.source, batch.sources, positionOf);
   for (const block of blocks.encoder) {
-    readItself('encoder', x, block, batch.sources, false);
+    readItself('encoder', x, block, batch.sources, {});
     feedForward(x, block);
   }
   const encoded = layerNorm(run, x, blocks.encoderNorm);
   const y = embed(run, blocks.target, batch.read, batch.targets, positionOf);
   for (const block of blocks.decoder) {
-    readItself('decoder', y, block, batch.targets, isCausal);
+    readItself('decoder', y, block, batch.targets, { isCausal });
     const asked = linear(run, layerNorm(run, y, block.crossNorm), block.cross.queries);
     const queries = { of: asked, stride: width, start: 0, borders: batch.targets };
     const known = linear(run, encoded, block.cross.keysValues);
     const keys = { of: known, stride: 2 * width, start: 0, borders: batch.sources };
-    attend('cross', y, block.cross.output, queries, keys, false);
+    attend('cross', y, block.cross.output, queries, keys, { onlyLast });
     feedForward(y, block);
   }
   const logits = linear(run, layerNorm(run, y, blocks.decoderNorm), blocks.output);

@@ -6,49 +6,93 @@ import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
-import { drawChart } from '../drawing/line_chart.js';
+import { askToBegin } from './ask.js';
+import { chartsOf } from './charts.js';
 import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';
 import { createMatrices } from './matrices.js';
-import { HINTS, SWITCHES, addressOf, settingsOf } from './settings.js';
-import { TASKS } from './tasks.js';
+import { createChallenges } from './challenges.js';
+import { createOwnPairs } from './own_pairs.js';
+import { HINTS, SWITCHES, USUAL, addressOf, settingsOf, stepOf, titlesOf } from './settings.js';
+import { OWN, taskNamed } from './tasks.js';
+import { BOTH, WHY_STEPS, createWhy } from './why.js';
 
 const MOST_FRAMES = 400; // of the slider; then every other one is dropped
 const PACES = [Infinity, 20, 2]; // steps a second
 const SECOND = 1000;
 
-// Returns { node, open, close }. `page` has `engine()`, the script of the Worker, and `openModel(identity, files)`, which
+// Returns { node, open, close, address }; the address is of the training that is there. `page` has `engine()`, the script of the Worker, and `openModel(identity, files)`, which
 // puts a model into the page. `report` gets the settings, step and share of each training. `leave` closes the playground, and
 // `giveWay` closes it for a model that is opened.
 export function createPlayground(page, report, leave, giveWay) {
   const node = element('dialog', { class: 'hl-playground hl-scroll', 'aria-label': say('Playground') });
   const play = { page, report, leave, giveWay, node, number: 0, example: 0, drawnAt: 0, frames: [], sides: [] };
+  Object.assign(play, { until: 0, pairs: null, challenge: null });
   watchTheme(() => draw(play));
   return {
     node,
-    open(address) {
+    open: (address) => {
       node.show();
-      const settings = settingsOf(address);
-      // Who comes back from the viewer finds the training as it was.
-      return JSON.stringify(settings) === JSON.stringify(play.settings) ? draw(play) : begin(play, settings);
+      return openAddress(play, address);
     },
     close() {
       setPace(play, 0);
       node.close();
     },
+    address: () => addressOf(play.settings, stepsOf(play)),
   };
 }
 
 // The trainings
 
+// Who comes back from the viewer finds the training as it was.
+async function openAddress(play, address) {
+  const settings = settingsOf(address);
+  const isForeign = settings[0].task === OWN && play.pairs === null;
+  const wanted = isForeign ? settings.map((each) => ({ ...each, task: USUAL.task })) : settings;
+  if (!play.settings) await begin(play, wanted);
+  else if (!isSame(wanted, play.settings)) await beginAfterAsking(play, wanted);
+  else draw(play);
+  if (isForeign)
+    fail(
+      play,
+      message(
+        'The link is about pairs that somebody had pasted, and no link holds them. Paste your own at the end of this page.',
+      ),
+    );
+  const step = stepOf(address);
+  if (step > stepsOf(play) && isSame(wanted, play.settings)) setPace(play, Infinity, step);
+}
+
+function isSame(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
 // Begins trainings with these settings at step 0.
 function begin(play, settings) {
   play.settings = settings;
+  play.example = 0;
   rewriteAddress(addressOf(settings));
   build(play);
   return restart(play);
+}
+
+// What was trained is not lost without a word.
+function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
+  if (stepsOf(play) === 0) return start();
+  setPace(play, 0);
+  return askToBegin(play.node, stepsOf(play), start, () => {
+    rewriteAddress(addressOf(play.settings, stepsOf(play)));
+    build(play); // the lists show what is trained
+    setPace(play, 0);
+    draw(play);
+  });
+}
+
+function stepsOf({ frames }) {
+  return frames.at(-1)?.[0].steps ?? 0;
 }
 
 async function restart(play) {
@@ -61,7 +105,7 @@ async function restart(play) {
   Object.assign(play, { frames: [], shown: null });
   setPace(play, 0);
   play.number += 1;
-  return play.worker.postMessage({ start: play.settings, number: play.number });
+  return play.worker.postMessage({ start: play.settings, number: play.number, pairs: play.pairs });
 }
 
 async function connect(play) {
@@ -84,7 +128,12 @@ function take(play, frames) {
   play.frames.push(frames);
   if (play.frames.length > MOST_FRAMES)
     play.frames = play.frames.filter((_, place) => place % 2 === 0 || place === MOST_FRAMES);
-  play.report(frames.map(({ steps, share }, side) => ({ settings: play.settings[side], steps, share })));
+  if (play.until > 0 && frames[0].steps >= play.until) setPace(play, 0);
+  if (!play.pace && isPlaying()) rewriteAddress(addressOf(play.settings, frames[0].steps));
+  const played = ({ steps, share, parameters }, side) => ({ settings: play.settings[side], steps, share, parameters });
+  const trainings = frames.map(played);
+  play.report(trainings);
+  play.challenges.note(trainings);
   play.slider.max = play.frames.length - 1; // End reaches a frame that came while an earlier one is shown
   const isSlow = matchMedia('(prefers-reduced-motion: reduce)').matches && play.pace > 0;
   if (play.shown === null && !(isSlow && performance.now() - play.drawnAt < SECOND)) draw(play);
@@ -93,7 +142,7 @@ function take(play, frames) {
 function keep(play, { identity, files }, opens) {
   if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
   play.giveWay();
-  const named = { task: tell(TASKS[identity.target].title), steps: identity.steps };
+  const named = { task: tell(identity.task), steps: identity.steps };
   return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);
 }
 
@@ -104,10 +153,15 @@ function fail(play, said) {
 }
 
 // Nothing trains without a Worker.
-function setPace(play, pace) {
-  play.pace = play.worker ? pace : 0;
+function setPace(play, pace, until = 0) {
+  Object.assign(play, { pace: play.worker ? pace : 0, until });
   if (play.start) play.start.textContent = play.pace ? say('Pause') : say('Start');
-  play.worker?.postMessage({ pace });
+  play.worker?.postMessage({ pace, until });
+}
+
+// The page may show something else when the last frame arrives.
+function isPlaying() {
+  return new URLSearchParams(location.hash.slice(1)).has('playground');
 }
 
 // Shows a frame; null is the last one at any time.
@@ -125,11 +179,14 @@ function build(play) {
   play.charts = element('div', { class: 'hl-play-charts' });
   play.trainings = element('div', { class: 'hl-play-sides' });
   const switches = settings.map((_, side) => createSwitches(play, side));
+  play.challenges = createChallenges((name, task) => takeOn(play, name, task));
+  node.classList.toggle('hl-no-hints', play.challenge !== null);
   const close = createButton('hl-tab', leave, {}, say('Close'));
   createSides(play);
   node.replaceChildren(
     element('header', { class: 'hl-bar' }, element('h2', {}, say('Playground')), close),
     note(say('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.')),
+    element('p', { class: 'hl-goal' }, play.challenges.goalOf(play.challenge)),
     element('div', { class: 'hl-play-controls' }, createControls(play), createHistory(play)),
     play.problem,
     play.status,
@@ -137,9 +194,44 @@ function build(play) {
     note(
       say('Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.'),
     ),
-    element('div', { class: 'hl-panel hl-play-below' }, createWords(play, TASKS[settings[0].task]), play.charts),
+    element('div', { class: 'hl-panel hl-play-below' }, createWords(play, taskOf(play)), play.charts),
     element('div', { class: 'hl-play-sides' }, ...switches),
+    createWhy(() => trainBoth(play)),
+    play.challenges.node,
+    createOwnPairs((pairs) => trainOn(play, pairs)),
   );
+}
+
+function taskOf({ settings, pairs }) {
+  return taskNamed(settings[0].task, pairs);
+}
+
+// The switches of the first training stay.
+function trainOn(play, pairs) {
+  const wanted = [{ ...play.settings[0], task: OWN }];
+  return beginAfterAsking(play, wanted, () => {
+    Object.assign(play, { pairs, challenge: null });
+    return begin(play, wanted);
+  });
+}
+
+// A challenge begins with the usual model.
+function takeOn(play, name, task) {
+  return beginAfterAsking(play, [], () => {
+    play.challenge = name;
+    play.node.scrollTo(0, 0);
+    return begin(play, [{ ...USUAL, task }]);
+  });
+}
+
+// The two trainings of “Why attention?”, up to the step that its text is about.
+function trainBoth(play) {
+  return beginAfterAsking(play, BOTH, async () => {
+    play.challenge = null;
+    play.node.scrollTo(0, 0);
+    await begin(play, BOTH);
+    setPace(play, Infinity, WHY_STEPS);
+  });
 }
 
 function createControls(play) {
@@ -156,7 +248,8 @@ function createControls(play) {
     run(0);
     play.worker?.postMessage({ steps: 1 });
   };
-  play.start = actionButton(say('Start'), () => run(play.pace ? 0 : Number(speed.value)), { class: 'hl-button' });
+  const startOrPause = () => run(play.pace ? 0 : Number(speed.value));
+  play.start = actionButton(say('Start'), startOrPause, { class: 'hl-button hl-start' });
   const [first, second] = play.settings;
   const other = second ? [first] : [first, { ...first, positions: !first.positions }];
   return actions(
@@ -165,7 +258,9 @@ function createControls(play) {
     actionButton(say('One step'), single),
     actionButton(say('Start again'), () => restart(play)),
     speed,
-    actionButton(second ? say('Without the second one') : say('A second one side by side'), () => begin(play, other)),
+    actionButton(second ? say('Without the second one') : say('A second one side by side'), () =>
+      beginAfterAsking(play, other),
+    ),
   );
 }
 
@@ -177,14 +272,18 @@ function nameOf({ settings }, side) {
 // Each training with its progress, its matrices of the chosen example, and what can be done with its model.
 function createSides(play) {
   play.sides = play.settings.map((own, side) => {
-    const { examples, write } = TASKS[own.task];
+    const { examples, write } = taskOf(play);
     const source = examples[play.example];
-    const title = nameOf(play, side);
+    const title = titlesOf(play.settings)[side];
     const progress = element('p', { class: 'hl-role' });
     const matrices = createMatrices(own, source, write(source));
     const send = (opens) => play.worker?.postMessage({ save: side, opens });
-    const open = actionButton(say('Open in the viewer'), () => send(true));
-    const download = actionButton(say('Save the model'), () => send(false));
+    // A model directory has no setting for what this decoder reads: elsewhere it would read the whole word.
+    const bound = own.last
+      ? { disabled: true, title: say('The viewer knows no decoder that reads only the last state.') }
+      : {};
+    const open = actionButton(say('Open in the viewer'), () => send(true), bound);
+    const download = actionButton(say('Save the model'), () => send(false), bound);
     const parts = [title && element('h3', {}, title), progress, actions(open, download)];
     const bar = element('div', { class: 'hl-play-bar' }, ...parts);
     const labelled = { class: 'hl-panel', 'aria-label': title || say('This training') };
@@ -202,7 +301,8 @@ function createSwitches(play, side) {
 
 // A list of values. A change begins the training again and is written into the address.
 function createSwitch(play, side, name) {
-  const { values, label, text = String } = SWITCHES[name];
+  const { label, text = String } = SWITCHES[name];
+  const values = SWITCHES[name].values.filter((value) => value !== OWN || play.pairs !== null);
   const id = `hl-play-${name}-${side}`;
   const own = play.settings[side][name];
   const options = values.map((value, place) => new Option(text(value), place, false, value === own));
@@ -210,8 +310,8 @@ function createSwitch(play, side, name) {
   list.addEventListener('change', () => {
     const change = { [name]: values[Number(list.value)] };
     const changed = (each, place) => (place === side || name === 'task' ? { ...each, ...change } : each);
-    begin(play, play.settings.map(changed));
-    play.node.querySelector(`[aria-describedby="${id}"]`).focus();
+    beginAfterAsking(play, play.settings.map(changed));
+    play.node.querySelector(`[aria-describedby="${id}"]`)?.focus();
   });
   return element('label', {}, tell(label), list, element('span', { class: 'hl-soft', id }, tell(HINTS[name])));
 }
@@ -241,8 +341,10 @@ function createWords(play, { examples, longest }) {
   return element('section', { class: 'hl-play-words' }, title, table);
 }
 
-function wordOf({ own }) {
-  return own.value.trim().toLowerCase();
+// In small letters, unless the task has others.
+function wordOf(play) {
+  const word = play.own.value.trim();
+  return /\p{Lu}/u.test(taskOf(play).characters.join('')) ? word : word.toLowerCase();
 }
 
 function createHistory(play) {
@@ -259,7 +361,7 @@ function createHistory(play) {
 // Drawing
 
 function draw(play) {
-  const { frames, sides, slider, settings, charts } = play;
+  const { frames, sides, slider, charts } = play;
   const place = play.shown ?? frames.length - 1;
   const shown = frames[place];
   if (shown?.length !== sides.length) return;
@@ -271,8 +373,14 @@ function draw(play) {
     sides[side].matrices.draw(frame.examples[play.example]);
   });
   if (!play.pace) play.status.textContent = shown.map(progressOf).join('. ');
-  charts.replaceChildren(...chartsOf(play, shown[0].steps));
-  const { examples, write } = TASKS[settings[0].task];
+  charts.replaceChildren(
+    ...chartsOf(
+      frames,
+      shown,
+      play.settings.map((_, side) => nameOf(play, side)),
+    ),
+  );
+  const { examples, write } = taskOf(play);
   [...examples, wordOf(play)].forEach((text, row) => {
     const texts = [write(text), ...shown.map(({ written }) => writtenText(written[row], write(text)))];
     play.rows[row].cells.forEach((cell, at) => (cell.textContent = texts[at]));
@@ -289,17 +397,4 @@ function writtenText(written, right) {
 function progressOf({ steps, loss, share }) {
   const values = { step: steps, loss: loss === null ? '–' : fixed(loss, 3), share: Math.round(100 * share) };
   return say('Step {step} · loss {loss} · {share} % of unseen words', values);
-}
-
-function chartsOf(play, marked) {
-  const last = play.frames.at(-1)[0].steps;
-  if (last === 0) return [];
-  const frames = play.frames.filter(([{ loss }]) => loss !== null);
-  const chart = (title, valueOf, digits, range = null) => {
-    const points = (side) => frames.map((each) => [each[side].steps, valueOf(each[side])]);
-    const lines = play.settings.map((_, side) => ({ name: nameOf(play, side), points: points(side) }));
-    return drawChart(title, lines, { first: 0, last, marked, range, format: (value) => fixed(value, digits) });
-  };
-  const share = chart(say('Unseen words right, %'), (frame) => 100 * frame.share, 0, [0, 100]);
-  return [chart(say('Loss'), ({ loss }) => loss, 2), share];
 }

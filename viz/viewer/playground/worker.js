@@ -1,10 +1,11 @@
 // The Worker in which the playground trains: one training, or two that step together.
 
+import { sum } from '../domain/math.js';
 import { EOS_ID, UNK_ID, createTokenizer } from '../engine/text/tokenizer.js';
 import { turn } from '../engine/worker.js';
 import { fault, message } from '../locales/language.js';
 import { codesOf, directoryOf } from './directory.js';
-import { TASKS, batchOf, createRandom, drawSources, tokenizerSettings } from './tasks.js';
+import { batchOf, createRandom, drawSources, taskNamed, tokenizerSettings } from './tasks.js';
 import { createTrainer, forward, step } from './trainer.js';
 
 const BATCH = 64; // words of a step
@@ -15,11 +16,11 @@ const LONGEST_TARGET = 17; // tokens: 8 letters twice, and </s>
 const PERIOD = 100; // milliseconds between two frames
 const failed = message('The training failed; reload the page, then try again.');
 
-// Messages to the Worker: { start: [settings…], number } begins trainings anew; { pace } steps a second, 0 for a pause;
-// { steps: 1 } takes one step; { word } is written in each frame; { save: side, opens }. Messages from it: { frames, number },
+// Messages to the Worker: { start: [settings…], number, pairs } begins trainings anew; { pace } steps a second, 0 for a pause,
+// { until } a step at which it pauses; { steps: 1 } takes one step; { word } is written in each frame; { save: side, opens }. Messages from it: { frames, number },
 // a frame for each training; { directory, opens }; and { said }, what went wrong.
 export function train(scope) {
-  const run = { scope, trainings: [], number: 0, pace: 0, due: 0, at: 0, word: '', isRunning: false };
+  const run = { scope, trainings: [], number: 0, pace: 0, until: 0, due: 0, at: 0, word: '', isRunning: false };
   const guarded = (act) =>
     act().catch(({ said = failed }) => {
       run.pace = 0;
@@ -34,14 +35,14 @@ export function train(scope) {
   );
 }
 
-async function take(run, { start, number, pace, steps, word, save, opens }) {
+async function take(run, { start, number, pairs, pace, until = 0, steps, word, save, opens }) {
   if (start) {
-    run.pace = 0;
-    const trainings = await Promise.all(start.map((settings) => createTraining(settings)));
+    Object.assign(run, { pace: 0, trainings: [] });
+    const trainings = await Promise.all(start.map((settings) => createTraining(settings, { pairs })));
     if (number > run.number) Object.assign(run, { trainings, number });
   }
   run.word = word ?? run.word;
-  run.pace = pace ?? run.pace;
+  if (pace !== undefined) Object.assign(run, { pace, until });
   if (steps) run.trainings.forEach(trainOnce);
   if (save === undefined) post(run);
   else run.scope.postMessage({ directory: await directoryOf(withLastStep(run.trainings[save])), opens });
@@ -55,6 +56,7 @@ async function keepTraining(run) {
     if (now >= run.due) {
       run.due = Math.max(run.due + 1000 / run.pace, now);
       run.trainings.forEach(trainOnce);
+      if (run.trainings[0]?.trainer.steps === run.until) run.pace = 0;
       if (now - run.at >= PERIOD) post(run);
     }
     await (run.due - now > 20 ? new Promise((resolve) => setTimeout(resolve, 10)) : turn());
@@ -70,8 +72,9 @@ function post(run) {
 
 // Trainings
 
-export async function createTraining(settings, options) {
-  const task = TASKS[settings.task];
+/** @type {(settings: any, options?: { pairs?: any; wasm?: boolean; size?: number }) => Promise<any>} */
+export async function createTraining(settings, { pairs, ...options } = {}) {
+  const task = taskNamed(settings.task, pairs);
   const tokenizer = createTokenizer(tokenizerSettings(task));
   const { width, heads, layers } = settings;
   const shape = {
@@ -83,20 +86,30 @@ export async function createTraining(settings, options) {
   const pairOf = (text) => [tokenizer.encode(text), tokenizer.encode(task.write(text))];
   const random = createRandom(settings.seed + 1e6); // two trainings of one seed read the same words
   const draw = (count, heldOut) => drawSources(task, count, random, heldOut).map(pairOf);
-  const [tests, examples] = [batchOf(draw(TESTED, true)), task.examples.map(pairOf)];
+  const [tests, examples] = [batchOf(draw(sizeOf(task, TESTED), true)), task.examples.map(pairOf)];
   return { settings, task, tokenizer, trainer, draw, tests, examples, loss: null, log: [], probes: new Map() };
 }
 
 export function trainOnce(training) {
-  const { settings, trainer, draw, log } = training;
+  const { settings, task, trainer, draw, log } = training;
   const next = trainer.steps + 1;
   const rate = settings.rate * Math.min(next / WARM_UP, Math.sqrt(WARM_UP / next));
-  const batch = batchOf(draw(BATCH, false), !settings.mask);
-  training.loss = step(trainer, batch, rate, { isCausal: settings.mask }).loss;
+  const batch = batchOf(draw(sizeOf(task, BATCH), false), !settings.mask);
+  training.loss = step(trainer, batch, rate, readingOf(settings)).loss;
   if (!Number.isFinite(training.loss))
     throw fault('The loss is not a number any more: choose a lower learning rate, and start again.');
   if (next % LOGGED === 0) log.push(logged(training));
   if (isProbed(next)) frameOf(training, '');
+}
+
+// Long words are fewer, so that they take no more memory.
+function sizeOf({ size = 1 }, words) {
+  return Math.ceil(words * size);
+}
+
+// What the decoder may read.
+function readingOf({ mask, last }) {
+  return { isCausal: mask, onlyLast: last };
 }
 
 // A line of the log about the step on screen.
@@ -122,12 +135,29 @@ function isProbed(steps) {
   return steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
 }
 
-// The share of unseen words that the model writes without an error. It writes them so exactly if each letter is the
-// likeliest one after the right letters before it.
-export function shareRight({ trainer, tests: { labels, targets }, tests }) {
-  const { likeliest } = forward(trainer, tests);
-  const isRight = (end, word) => labels.every((id, at) => at < targets[word] || at >= end || id === likeliest[at]);
-  return targets.slice(1).filter(isRight).length / TESTED;
+// The share of unseen words that the model writes without an error.
+export function shareRight(training) {
+  return shareOf(rightByLength(training));
+}
+
+function shareOf(lengths) {
+  return sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
+}
+
+// The same by the letters of the words: [letters, share, count of words] each. It writes a word so exactly if each letter is
+// the likeliest one after the right letters before it.
+export function rightByLength({ settings, trainer, tests: { sources, labels, targets }, tests }) {
+  const { likeliest } = forward(trainer, tests, { onlyLast: settings.last });
+  const isRight = (word) =>
+    labels.every((id, at) => at < targets[word] || at >= targets[word + 1] || id === likeliest[at]);
+  const words = new Map();
+  for (let word = 0; word + 1 < targets.length; word += 1) {
+    const letters = sources[word + 1] - sources[word] - 1;
+    words.set(letters, [...(words.get(letters) ?? []), isRight(word)]);
+  }
+  return [...words]
+    .sort(([one], [other]) => one - other)
+    .map(([letters, found]) => [letters, sum(found.map(Number)) / found.length, found.length]);
 }
 
 // What the page draws: the weights of the examples as codes, and the examples and the word of the person as written now.
@@ -135,7 +165,7 @@ export function frameOf(training, word) {
   const { trainer, settings, loss, probes, task } = training;
   const isCausal = settings.mask;
   const batch = batchOf(training.examples, !isCausal);
-  const { weights, logProbabilities } = forward(trainer, batch, { isCausal });
+  const { weights, logProbabilities } = forward(trainer, batch, readingOf(settings));
   const examples = training.examples.map(([source, target], place) => {
     const codes = (kind, rows, columns) => ({
       ...{ rows, columns },
@@ -151,16 +181,26 @@ export function frameOf(training, word) {
   });
   if (isProbed(trainer.steps)) probes.set(trainer.steps, examples);
   const written = write(training, word ? [...task.examples, word] : task.examples);
-  return { steps: trainer.steps, loss, share: shareRight(training), examples, written };
+  const lengths = rightByLength(training);
+  return {
+    steps: trainer.steps,
+    loss,
+    share: shareOf(lengths),
+    lengths,
+    parameters: trainer.parameters,
+    examples,
+    written,
+  };
 }
 
 // What the model writes for each text, greedily. The decoder never sees what it has not written yet.
-export function write({ trainer, tokenizer }, texts) {
+export function write({ settings, task, trainer, tokenizer }, texts) {
+  const { longestTarget = LONGEST_TARGET } = task;
   const found = texts.map((text) => ({ source: tokenizer.encode(text), ids: [], isOpen: true }));
-  for (let length = 0; length < LONGEST_TARGET && found.some(({ isOpen }) => isOpen); length += 1) {
+  for (let length = 0; length < longestTarget && found.some(({ isOpen }) => isOpen); length += 1) {
     const open = found.filter(({ isOpen }) => isOpen);
     const batch = batchOf(open.map(({ source, ids }) => [source, ids]));
-    const { likeliest } = forward(trainer, batch);
+    const { likeliest } = forward(trainer, batch, { onlyLast: settings.last });
     open.forEach((one, place) => {
       const next = likeliest[batch.targets[place + 1] - 1];
       if (next === EOS_ID) one.isOpen = false;

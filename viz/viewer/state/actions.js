@@ -10,7 +10,7 @@ import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'sideB'].includes(name),
+    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
   ),
   'lastHead',
   'step',

@@ -20,6 +20,7 @@ const VERSION = 2;
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const LONGEST_STEP = 9; // digits
+const LONGEST_LESSON = 90; // minutes
 const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
@@ -49,7 +50,7 @@ export function toAddress(opened) {
   if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   if (state.flow !== CHOICES.flow) parameters.flow = state.flow;
-  if (state.learn !== null) parameters.learn = state.learn;
+  Object.assign(parameters, courseParameters(state));
   if (chosenLanguage()) parameters.lang = chosenLanguage();
   return hashOf({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) });
 }
@@ -161,7 +162,8 @@ export function chapterAddress(address) {
   const learn = chapterOf(parameters);
   if (learn === null) return null;
   const panel = parameters.get('panel');
-  return hashOf({ learn, ...(panel && { panel }) });
+  const minutes = minutesOf(parameters);
+  return hashOf({ ...courseParameters({ learn, minutes }), ...(panel && { panel }) });
 }
 
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
@@ -193,6 +195,7 @@ export function fromAddress(address, record) {
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
     learn,
+    minutes: learn === null ? null : minutesOf(parameters),
     sideB: sideBOf(parameters),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
@@ -205,7 +208,7 @@ export function fromAddress(address, record) {
 function chapterChoices(parameters, learn, record) {
   const questions = questionsOf(parameters.get('ask') ?? '');
   const panel = TABS.find((name) => name === parameters.get('panel')) ?? CHOICES.panel;
-  return { ...CHOICES, ...headOf(clearestHead(record)), questions, panel, learn };
+  return { ...CHOICES, ...headOf(clearestHead(record)), questions, panel, learn, minutes: minutesOf(parameters) };
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.
@@ -236,10 +239,24 @@ function questionsOf(text) {
   return asked.length > 0 ? asked : CHOICES.questions;
 }
 
-// The open chapter of Learn in an address; null without one.
-/** @type {(address: string) => number | null} */
-export function chapterOfAddress(address) {
-  return chapterOf(new URLSearchParams(address.slice(1)));
+// The open chapter of Learn in an address, and the time for it; both null without one.
+/** @type {(address: string) => { learn: number | null; minutes: number | null }} */
+export function courseOfAddress(address) {
+  const parameters = new URLSearchParams(address.slice(1));
+  const learn = chapterOf(parameters);
+  return { learn, minutes: learn === null ? null : minutesOf(parameters) };
+}
+
+// The same as parameters of an address.
+/** @type {(course: { learn: number | null; minutes: number | null }) => { [name: string]: number }} */
+export function courseParameters({ learn, minutes }) {
+  if (learn === null) return {};
+  return minutes === null ? { learn } : { learn, minutes };
+}
+
+function minutesOf(parameters) {
+  const minutes = index(parameters, 'minutes');
+  return minutes === null ? null : Math.min(minutes + 1, LONGEST_LESSON);
 }
 
 function chapterOf(parameters) {

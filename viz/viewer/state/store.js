@@ -52,6 +52,7 @@ export const CHOICES = Object.freeze({
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
+  minutes: null, // the time that a teacher's link gives for it
   sideB: null, // what stands beside the view, { by, with, to, separate }; see state/comparison.js
 });
 

@@ -1,0 +1,41 @@
+// A question of the course: the guess at the beginning of a chapter, what closes it, the ten questions before and after, and
+// what stands on the sheet of a teacher. { text, answers, because } are functions of the record on screen. The first answer is
+// right, or the one at `right`; the answers of a question that says so keep their order.
+
+import { createButton, element } from '../drawing/dom.js';
+
+// The right answer's place among the answers.
+export function rightOf(question, record) {
+  const { right = 0 } = question;
+  return right < 0 ? question.answers(record).length + right : right;
+}
+
+// The places of the answers in the order in which a person sees them: not the right one first.
+export function orderOf(question, record) {
+  const places = question.answers(record).map((_, place) => place);
+  if ('right' in question) return places;
+  const turned = question.text(record).length % places.length;
+  return [...places.slice(turned), ...places.slice(0, turned)];
+}
+
+// The answers as buttons. `chosen` is the place of the answer that was given, or null; with `isJudged` the right one has a
+// tick, and a wrong one that was chosen a cross. Without `choose` nothing can be chosen.
+/** @type {(question: any, record: any, shown: { chosen?: number | null; isJudged?: boolean; choose?: (place: number) => void }) => Element} */
+export function createAnswers(question, record, { chosen = null, isJudged = false, choose }) {
+  const right = rightOf(question, record);
+  const entries = orderOf(question, record).map((place) => {
+    const sign = isJudged && place === right ? '✓ ' : isJudged && place === chosen ? '✗ ' : '';
+    const attributes = { 'aria-pressed': place === chosen, disabled: !choose };
+    return element(
+      'li',
+      {},
+      createButton('hl-choice', () => choose?.(place), attributes, sign, answerAt(question, record, place)),
+    );
+  });
+  const isShort = question.answers(record).every((answer) => [...answer].length < 3);
+  return element('ul', { class: isShort ? 'hl-answers hl-letters' : 'hl-answers' }, ...entries);
+}
+
+export function answerAt(question, record, place) {
+  return question.answers(record)[place];
+}

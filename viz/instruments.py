@@ -114,7 +114,9 @@ def route_values(translator: Translator, text: str | Source, ids: TokenIds, step
         "source": rounded(found.source),
         "prefix": rounded(found.prefix),
         "connections": [
-            one._asdict() | {"share": round(one.share, 6), "flow": round(one.flow, 6)}
+            one._asdict()
+            | {"share": round(one.share, 6), "flow": round(one.flow, 6)}
+            | {"split": [round(each, 6) for each in one.split]}
             for one in found.connections
         ],
     }
@@ -316,6 +318,7 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
     survey = found.kinds[kind]
     return {
         "rows": survey.rows,
+        "pool": survey.pool.sums_of_rows(),
         "distances": rounded(survey.distances),
         "heads": [
             [

@@ -16,7 +16,7 @@ import { send, whyNot } from './transport/requests.js';
 import { trainingStep } from './state/queries.js';
 import { forgetModel } from './state/actions.js';
 import { createStore } from './state/store.js';
-import { createCalls, fileOf, save } from './matrix/save_menu.js';
+import { createCalls, fileOf, save } from './drawing/files.js';
 import { onScreen, titleWithModel, withAnswers } from './documents.js';
 import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';

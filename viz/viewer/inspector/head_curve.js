@@ -36,7 +36,7 @@ function curveOf(state, one, training) {
   const { record } = state;
   const [kind, layer, head] = one;
   const roles = found.map((step) => step.roles[kind][layer][head]);
-  const last = { definitions: record.definitions, measures: found.at(-1).measures };
+  const last = { ...found.at(-1), definitions: record.definitions };
   const final = roles.at(-1);
   const role = final === 'mixed' ? nearestRole(last, one).role : final;
   const { measure, least, offset } = record.definitions.roles[role];

@@ -8,7 +8,7 @@ import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
 import { chartsOf } from './charts.js';
-import { save } from '../matrix/save_menu.js';
+import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from '../engine/tensors/zip.js';

@@ -76,7 +76,7 @@ bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside efloma
 bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
 	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)
 
-findings: $(TESTS_INSTALLED) ## print what Headlight claims beside published tables; needs ARGS="--judged FILE"
+findings: $(TESTS_INSTALLED) ## print what Headlight claims beside published tables; ARGS="--judged FILE" adds judged translations
 	$(PYTHON) -m tests.benchmarks.findings $(ARGS)
 
 bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertViz's view

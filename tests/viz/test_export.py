@@ -43,7 +43,7 @@ def test_tokens_cannot_break_out_of_the_file():
 def test_the_file_names_no_outside_address():
     page = export.document(payload.encode(random_translation(["a"], ["b"]), "x"))
     addresses = set(re.findall(r"(?:https?:)?//[a-z][a-z0-9.-]+\.[a-z]{2,}[^\s'\")]*", page))
-    sources = {"https://bottosson.github.io/posts/oklab/", "https://github.com/davidje13/lean-qr"}  # in comments
+    sources = {"https://bottosson.github.io/posts/oklab/", "https://github.com/davidje13/lean-qr"}
     assert addresses <= {"http://www.w3.org/2000/svg", *sources}
 
 

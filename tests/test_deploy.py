@@ -116,7 +116,7 @@ def test_a_static_space_gets_the_page_without_a_server_and_says_so(
     assert listed.pop("total") == sum(listed.values())
     assert {name for name in listed if not name.startswith("models/reverse/")} == {
         "README.md",
-        "engine.js",
+        "engine.deflate",
         "icon-192.png",
         "icon-512.png",
         "icon-maskable-512.png",

@@ -41,18 +41,23 @@ DOCUMENT = """<!doctype html>
 <main class="headlight"></main>
 <noscript translate="no">{without}</noscript>
 <script type="application/json" id="payload">{payload}</script>
+<script type="application/json" id="answers">null</script>
+<script type="application/json" id="settings">{settings}</script>
 <script>{start}</script>
 </body>
 </html>
 """
+# The page puts the answers that are on screen in place of the null.
 START = """
+const content = (id) => JSON.parse(document.getElementById(id).textContent);
+const { address, view, language, texts } = content('settings');
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
-Headlight.speak({language}, {texts});
-Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
-  .show(JSON.parse(document.getElementById('payload').textContent), {{ view: {view} }});
+Headlight.speak(language, texts);
+Headlight.mount(document.querySelector('.headlight'), { address })
+  .show(content('payload'), { view, answers: content('answers') });
 """
 # Allows only the file's own scripts and style, by their hashes; img-src is for the icon and the PNG download.
 POLICY = (
@@ -83,33 +88,31 @@ def document(
     """
     texts = catalogues().get(language, {})
     look, code = style("viewer.css", "panels.css", "media.css"), script()
-    start = START.format(
-        address="true" if address else "false",
-        view=to_json(view or None),
-        language=to_json(language if texts else ENGLISH),
-        texts=to_json(texts),
-    )
+    spoken = language if texts else ENGLISH
     web = origin.startswith(("http://", "https://"))
     opening = texts.get(START_PAGE, START_PAGE)
     if web:
         label = html.escape(texts.get(OPEN_PAGE, OPEN_PAGE))
         opening = f'<a href="{html.escape(origin + view)}">{label}</a>'
-    policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     without = " · ".join((payload["source_text"], payload["text"], texts.get(NO_SCRIPT, NO_SCRIPT)))
     return DOCUMENT.format(
-        policy=policy,
-        brand=BRAND.content,
-        generator=GENERATOR,
-        language=language if texts else ENGLISH,
+        **fixed_parts(look, code),
+        language=spoken,
         look=look,
         code=code,
-        start=start,
+        settings=to_json({"address": address, "view": view or None, "language": spoken, "texts": texts}),
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
         origin=opening,
         without=html.escape(without),
         payload=to_json(payload),
     )
+
+
+def fixed_parts(look: str, code: str) -> dict[str, str]:
+    """Return the parts of the file that are the same for each translation, without this style and script."""
+    policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(START)}", style=element_hash(look))
+    return {"policy": policy, "brand": BRAND.content, "generator": GENERATOR, "start": START}
 
 
 def element_hash(content: str) -> str:

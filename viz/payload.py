@@ -45,9 +45,13 @@ MAX_BYTES = 64 * 2**20  # of the codes of one kind; a server sends less
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
+OF_ROLES = ("definition", "symbol", "measure", "least", "offset")  # that the page reads, besides the kinds
 DEFINITIONS = {
     "measures": [measure._asdict() for measure in MEASURES],
-    "roles": {role: one._asdict() | {"kinds": list(one.kinds)} for role, one in ROLE_DEFINITIONS.items()},
+    "roles": {
+        role: {name: getattr(one, name) for name in OF_ROLES} | {"kinds": list(one.kinds)}
+        for role, one in ROLE_DEFINITIONS.items()
+    },
 }
 
 
@@ -94,11 +98,12 @@ def encode(
 
 
 def encode_measures(record: AttentionRecord) -> dict[str, Any]:
-    """Return the measures and the roles of all heads, by kind."""
+    """Return the measures and the roles of all heads, by kind, and what even rows give each role."""
     heads = measure_heads(record)
     return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
+        "even": {kind: dict(one.even) for kind, one in heads.items()},
     }
 
 

@@ -11,6 +11,9 @@ from typing import Literal
 
 from model.decoding.options import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 
+# Said where the script that would say everything else is missing.
+LOST = "A part of this page did not arrive; check the connection and load the page again."
+
 Kind = Literal["row", "column", "form", "place", "button", "file", "text", "number"]
 
 
@@ -42,10 +45,14 @@ BRAND = Widget("place", "hl-brand", content='<span class="hl-lamp"></span>Headli
 MODEL = _list("hl-model", "Model")
 EXPORT = Widget("button", "hl-export", "Export", action="toggleExport", is_quiet=True, opens=True, waits=True)
 FILES = tuple(
-    Widget("file", label=label, waits=True, only="server")
-    for label in ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
+    Widget("file", f"hl-export-{ending}", label, waits=True)
+    for ending, label in (
+        ("html", "Page that works offline (HTML)"),
+        ("json", "Whole record (JSON)"),
+        ("npz", "Arrays for NumPy (NPZ)"),
+    )
 )
-WITH_MODEL = Widget("button", label="Page that translates on, offline (HTML)", only="server")
+WITH_MODEL = Widget("button", "hl-export-model", "Page that translates on, offline (HTML)")
 SENTENCE = Widget("text", "hl-sentence", "Sentence", hint="Type a sentence")
 PREFIX = Widget("place", "hl-prefix", content='<div class="hl-prefix"></div>')
 TRANSLATE = Widget("button", "hl-translate", "Translate ⏎")
@@ -106,13 +113,6 @@ WIDGETS = (
                                 "hl-export-calls",
                                 content='<div class="headlight hl-calls"></div>',
                                 only="server",
-                            ),
-                            Widget(
-                                "place",
-                                "hl-export-note",
-                                content="Only a page with a server offers files of the whole record and "
-                                "API calls.",
-                                only="static",
                             ),
                         ),
                     ),

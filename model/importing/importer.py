@@ -35,7 +35,6 @@ from model.importing.files.settings import (
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
 from model.importing.files.weights import BIN, INDEX, SAFETENSORS, SHARDS, Weights, read_weights
 from model.importing.generation import read_generation
-from model.importing.layouts import named_languages
 from model.importing.memories import order_memories
 from model.importing.own_models import Told, find_own, open_own
 from model.network.config import ModelConfig
@@ -146,9 +145,10 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     if config.is_recurrent:
         order_memories(model)
     notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
-    info = model_info(origin, named_languages(file.name), ())
+    source, target, languages = own.plan.sides
+    named = dict(zip(("source_lang", "target_lang"), languages or (), strict=False))
+    info = model_info(origin, named, ())
     card = import_card(info, own.name, own.layout.title, "", config, notes, own.layout.licence)
-    source, target, _ = own.plan.sides
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)
 
 

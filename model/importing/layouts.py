@@ -120,12 +120,6 @@ class Layout:
         return re.compile(rf"{re.escape(stack)}\.(\d+)\.(.+)"), names
 
 
-def named_languages(file: str) -> dict[str, str]:
-    """Both languages, if they are in the name of a file as in model.enpt.intgemm.alphas.bin."""
-    match = re.search(r"\.([a-z]{2})([a-z]{2})\.", file)
-    return {"source_lang": match[1], "target_lang": match[2]} if match else {}
-
-
 def spelled(name: str) -> str:
     """A name as the table has it."""
     for pattern, replacement in SPELLINGS:

@@ -192,12 +192,13 @@ BARE = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" 
 <body class="headlight-file"><main class="headlight"></main><script>
 const dark = matchMedia('(prefers-color-scheme: dark)');
 document.body.classList.toggle('dark', dark.matches);
+window.silent = []; // requests that get no answer
 const ask = async (request) => {
+  if (silent.includes(request.do)) return null;
   const { answer, error } = await askBackend(request);
   if (error) throw new Error(error);
   return answer;
 };
-window.refuse = (names) => { ask.refuses = names; };
 const about = ABOUT;
 window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask, about });
 </script>"""
@@ -241,7 +242,7 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         file.write_text(text.replace("ABOUT", known), "utf-8")
         page = visit(f"{file.as_uri()}#{address}", width, scheme=scheme, waits=False, number=number)
         if not summary:
-            page.evaluate("refuse(['summary'])")
+            page.evaluate("window.silent = ['summary']")
         draw(page, translation, model)
         return page
 

@@ -61,22 +61,6 @@ def test_learn_works_without_a_connection(
     expect_translation(page, models["reverse"].translate("lamp").text)
 
 
-def test_without_a_server_a_question_says_before_a_click_that_it_is_not_here(
-    visitor: Visitor, static: str
-) -> None:
-    page = visitor.visit(static)
-    page.get_by_role("tab", name="Step").click()
-    why = page.locator("[data-question=contributions] summary")
-    expect(why).to_contain_text("not in this page")
-    expect(page.locator("[data-question=lens] summary")).not_to_contain_text("not in this page")
-    expect(page.get_by_role("button", name="Word links")).to_be_hidden()
-    why.click()
-    expect(page.locator("[data-question=contributions]")).to_contain_text(
-        "Only a Headlight page with a server"
-    )
-    expect(page.locator("body")).not_to_contain_text("make app")
-
-
 def test_the_model_says_what_it_does_not_know(
     visitor: Visitor, static: str, models: dict[str, Translator]
 ) -> None:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.browser
 FAILED = "The model in this page failed; reload the page, then try again."
 
 FIRST_PICTURE = 400_000  # bytes
-ENGINE = "**/engine.js*"
+ENGINE = "**/engine.deflate*"
 NOTHING = "There is nothing to translate; type a sentence."
 WEIGHTS = "**/reverse/model.safetensors*"
 WORD, SENTENCE = "headlight", "Der alte Mann kauft morgen einen neuen Hut."
@@ -99,7 +99,7 @@ def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, stat
     page.on("response", lambda one: arrived.update({one.url: int(one.headers.get("content-length", 0))}))
     page.goto(static)
     expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
-    later = ("models/", "engine.js", "offline.js", "blob:")
+    later = ("models/", "engine.deflate", "offline.js", "blob:")
     content = (static_folder / "locales" / "de.deflate").read_bytes()
     first = {url: size for url, size in arrived.items() if not any(part in url for part in later)}
     assert [url.split("/locales/")[1] for url in first if "locales" in url] == [
@@ -147,7 +147,23 @@ def test_a_second_visit_needs_no_connection(visitor, static_folder, models):
     expect_translation(page, models["reverse"].translate(WORD).text)
     page.get_by_role("button", name="About", exact=True).click()
     expect(page.get_by_text(f"Kept for use without a connection: {models['reverse'].title}")).to_be_visible()
-    expect(page.get_by_role("tab", name="Examples")).to_have_count(0)
+
+
+def test_a_model_that_cannot_be_loaded_stays_chosen_in_every_language(visitor, static):
+    """Its sentence is not given to another model."""
+    page = visitor.visit(static)
+    page.route("**/models/de-en/**", lambda route: route.abort())
+    model, sentence = page.locator("#hl-model select"), page.locator("#hl-sentence input")
+    model.select_option("de-en")
+    alert = page.get_by_role("alert").locator("span")
+    expect(alert).to_contain_text("Below is still")
+    for language in ("it", "fr", "en"):
+        page.locator("#hl-language select").select_option(language)
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        expect(alert).not_to_be_empty()
+        expect(model).to_have_value("de-en")
+        expect(sentence).to_have_value(app.EXAMPLES["de-en"][0])
+        expect(page.locator(".hl-translation")).to_be_hidden()
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -94,6 +95,52 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, s
     assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
 
 
+def test_every_question_is_answered_in_the_page(visitor, static, models):
+    page = visitor.visit(f"{static}#{urlencode(LINK)}")
+    expect_translation(page, models["reverse"].translate(LINK["text"]).text)
+    for panel, names in {
+        "Step": ["contributions", "links"],
+        "Cell": ["score_split", "writing"],
+        "Head": ["removal"],
+    }.items():
+        page.get_by_role("tab", name=panel).click()
+        for name in names:
+            question = page.locator(f"[data-question={name}]")
+            question.locator("summary").click()
+            expect(question.locator(".hl-answer :is(ol, table, svg)").first).to_be_visible()
+    page.get_by_role("tab", name="Examples").click()
+    page.get_by_label("Your text").fill("lamp\nlantern")
+    page.get_by_role("button", name="Read them").click()
+    expect(page.get_by_text("2 of 2 sentences read.")).to_be_visible()
+
+
+def test_the_menu_gives_files_of_the_record_and_a_page_that_translates_on(visitor, static, models, tmp_path):
+    page = visitor.visit(f"{static}#{urlencode(LINK)}")
+    translation = models["reverse"].translate(LINK["text"])
+    expect_translation(page, translation.text)
+    expect(page.locator("[data-fact]").first).to_be_visible()
+    said = page.locator("[data-fact]").all_inner_texts()
+    page.get_by_role("button", name="Export").click()
+    names = ["Arrays for NumPy (NPZ)", "Page that works offline (HTML)", "Page that translates on, offline"]
+    arrays, file, portable = (taken(page, name, tmp_path) for name in names)
+    with np.load(arrays) as found:
+        np.testing.assert_allclose(found["cross"], translation.attention.cross.numpy(), atol=1e-4)
+    page = visitor.visit(file.as_uri())
+    expect(page.locator(".hl-translation")).to_have_text(translation.text)
+    assert page.locator("[data-fact]").all_inner_texts() == said
+    page = visitor.visit(portable.as_uri())
+    submit(page, "lantern")
+    expect_translation(page, models["reverse"].translate("lantern").text)
+
+
+def taken(page: Page, name: str, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme"),
@@ -106,12 +153,10 @@ def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, static
 
 
 def picture(page: Page, url: str) -> np.ndarray:
-    """The pixels of the viewer, without its timing and without the buttons that need a server."""
+    """The pixels of the viewer, without its timing."""
     page.goto(f"{url}#{urlencode(LINK | MUTED)}")
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
-    for name in ("Only in row", "Word links", "Examples"):
-        page.locator("button", has_text=name).evaluate_all("all => all.forEach((button) => button.remove())")
     shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
 

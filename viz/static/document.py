@@ -6,10 +6,11 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from viz.export import GENERATOR, element_hash
+from viz.export import DOCUMENT as FILE
+from viz.export import GENERATOR, element_hash, fixed_parts
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, playground, script, style
-from viz.widgets import MODEL, VIEWER, WIDGETS, Widget
+from viz.widgets import LOST, MODEL, VIEWER, WIDGETS, Widget
 
 MANIFEST = "manifest.webmanifest"
 INSTALLABLE = f'<link rel="icon" href="icon-192.png">\n<link rel="manifest" href="{MANIFEST}">'
@@ -28,7 +29,7 @@ DOCUMENT = """<!doctype html>
 <header>
 {widgets}
 </header>
-<main id="{viewer.id}">{viewer.content}</main>
+{viewer}
 <noscript>This page needs JavaScript.</noscript>
 {data}
 {code}<script type="module">{start}</script>
@@ -50,11 +51,23 @@ const inflated = async (name) => {
 };
 const showViewer = (code) => document.head.append(
   Object.assign(document.createElement('script'), { textContent: code }));
+const engine = async () => content('engine') ?? await inflated('engine.deflate');
+// What the HTML files of a translation are made of.
+const parts = async () => {
+  const own = [...document.scripts].filter(({ type }) => type === '').map(({ textContent }) => textContent);
+  return {
+    documents: JSON.parse(content('documents') ?? await inflated('documents.deflate')),
+    look: document.querySelector('style').textContent,
+    code: own[0],
+    playground: own[1] ?? await inflated('playground.deflate'),
+    engine: await engine(),
+  };
+};
 const keepForLater = async () => {
   if (site.parts) await navigator.serviceWorker?.register('offline.js');
 };
 const start = () => Headlight.startSite(site, {
-  engine: async () => content('engine') ?? (await part('engine.js')).text(),
+  engine,
   playground: async () => {
     if (!Headlight.createPlayground) showViewer(await inflated('playground.deflate'));
     return Headlight.createPlayground;
@@ -62,13 +75,13 @@ const start = () => Headlight.startSite(site, {
   embedded: (name) => JSON.parse(content(`files-${name}`)),
   stored: async (name) => JSON.parse(content(`stored-${name}`)
     ?? await (await part(`models/${name}/stored.json`)).text()),
+  parts,
   texts: async (code) => JSON.parse(content(`texts-${code}`) ?? await inflated(`locales/${code}.deflate`)),
 }).finally(keepForLater);
 if (!globalThis.Headlight) await inflated('viewer.deflate').then(showViewer, () => {});
 if (globalThis.Headlight) start();
-else document.querySelector('[role=alert]').textContent =
-  'A part of this page did not arrive; check the connection and load the page again.';
-"""
+else document.querySelector('[role=alert]').textContent = 'LOST';
+""".replace("LOST", LOST)
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;
 # WebAssembly; and files from where the page comes from. img-src is for the icons and the PNG download.
 POLICY = (
@@ -84,9 +97,29 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     fetch otherwise, by the id of their element. A `single` page has the viewer and the engine inside and may
     fetch nothing; another fetches the viewer compressed, because few hosts compress what they send.
     """
-    styles = ("viewer.css", "panels.css", "learn.css", "playground.css", "page.css", "site.css", "media.css")
-    look, code = style(*styles), viewer()
+    look, code = looks(), viewer()
     models = "".join(_group(*group) for group in site["groups"])
+    elements = [_data("site", to_json(site)), *(_data(name, to_json(each)) for name, each in data.items())]
+    if single:
+        elements.append(f'<script type="text/plain" id="engine">{engine()}</script>')
+    return DOCUMENT.format(
+        **_fixed_parts(look, code, models, single=single),
+        look=look,
+        code=f"<script>{code}</script>\n<script>{playground()}</script>\n" if single else "",
+        data="\n".join(elements),
+    )
+
+
+def documents() -> dict[str, Any]:
+    """Return what the page makes its files of, beside the style and the scripts that it has itself."""
+    look, code = looks(), viewer()
+    return {
+        "file": {"document": FILE, "parts": fixed_parts(look, code)},
+        "single": {"document": DOCUMENT, "parts": _fixed_parts(look, code, "{models}", single=True)},
+    }
+
+
+def _fixed_parts(look: str, code: str, models: str, *, single: bool) -> dict[str, str]:
     policy = POLICY.format(
         scripts=f"{element_hash(code)} {element_hash(START)} {element_hash(playground())}",
         style=element_hash(look),
@@ -94,20 +127,20 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
         own="'none'" if single else "'self'",
         worker="blob:" if single else "blob: 'self'",
     )
-    elements = [_data("site", to_json(site)), *(_data(name, to_json(each)) for name, each in data.items())]
-    if single:
-        elements.append(f'<script type="text/plain" id="engine">{engine()}</script>')
-    return DOCUMENT.format(
-        policy=policy,
-        generator=GENERATOR,
-        icons='<link rel="icon" href="data:,">' if single else INSTALLABLE,
-        look=look,
-        widgets="\n".join(element(each, models) for each in WIDGETS if each is not VIEWER),
-        viewer=VIEWER,
-        code=f"<script>{code}</script>\n<script>{playground()}</script>\n" if single else "",
-        start=START,
-        data="\n".join(elements),
-    )
+    return {
+        "policy": policy,
+        "generator": GENERATOR,
+        "icons": '<link rel="icon" href="data:,">' if single else INSTALLABLE,
+        "widgets": "\n".join(element(each, models) for each in WIDGETS if each is not VIEWER),
+        "viewer": f'<main id="{VIEWER.id}">{VIEWER.content}</main>',
+        "start": START,
+    }
+
+
+def looks() -> str:
+    """Return the style of the page."""
+    sheets = "viewer.css", "panels.css", "learn.css", "playground.css", "page.css", "site.css", "media.css"
+    return style(*sheets)
 
 
 def viewer() -> str:
@@ -135,6 +168,8 @@ def element(widget: Widget, models: str = "") -> str:
     if widget.kind == "text":
         named = f'aria-label="{widget.label}" placeholder="{widget.hint}" autocomplete="off" readonly'
         content = f'<div class="input-container"><input {named}></div>'
+    if widget.kind == "file":
+        return f'<button type="button" id="{widget.id}" disabled>{html.escape(widget.label)}</button>'
     if widget.kind == "number":
         low, high, step = widget.range
         bounds = f'min="{low:g}" max="{high:g}" step="{step:g}"'

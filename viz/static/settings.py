@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viz.about import NO_CURVES
+from viz.export import PROGRAM
 from viz.payload import DEFINITIONS, MASKS, VERSION
 
 
@@ -15,4 +16,5 @@ def settings() -> dict[str, Any]:
         "masks": MASKS,
         "definitions": DEFINITIONS,
         "sentences": {"noCurves": NO_CURVES},
+        "generator": PROGRAM,
     }

@@ -31,7 +31,7 @@ from viz.about import (
 )
 from viz.export import checksum
 from viz.payload import encode, to_json
-from viz.static.document import MANIFEST, document, engine, viewer
+from viz.static.document import MANIFEST, document, documents, engine, viewer
 from viz.static.settings import settings
 from viz.static.supported import check_supported
 from viz.viewer import ENGLISH, catalogues, playground
@@ -138,6 +138,7 @@ def _inside(
 ) -> dict[str, Mapping[str, Any]]:
     """What the document holds by the ids of its elements: the files of models, and stored payloads."""
     return {
+        **({"documents": documents()} if translators else {}),
         **{f"files-{each.name}": _contents(each) for each in translators},
         **{f"stored-{name}": payload for name, payload in stored.items()},
     }
@@ -149,11 +150,12 @@ def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def _parts() -> dict[str, bytes]:
-    """The files that the document fetches; those that the first picture waits for are compressed."""
+    """The files that the document fetches, compressed, because few hosts compress what they send."""
     return {
         "viewer.deflate": _deflated(viewer()),
-        "engine.js": engine().encode(),
+        "engine.deflate": _deflated(engine()),
         "playground.deflate": _deflated(playground()),
+        "documents.deflate": _deflated(to_json(documents())),
         **{f"locales/{code}.deflate": _deflated(to_json(texts)) for code, texts in catalogues().items()},
     }
 

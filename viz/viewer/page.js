@@ -3,10 +3,9 @@
 // @ts-nocheck
 
 import { element, nameInvisible } from './drawing/dom.js';
-import { givenIds, taskOf } from './domain/payload.js';
+import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
-import { interventionOf } from './state/mutes.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
@@ -14,18 +13,18 @@ import { offerViewer, restoreTheme, viewer } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
-import { sourceView, trainingStep } from './state/queries.js';
+import { trainingStep } from './state/queries.js';
 import { forgetModel } from './state/actions.js';
 import { createStore } from './state/store.js';
-import { createCalls, fileOf, save } from './matrix/save_menu.js';
+import { createCalls, fileOf, save } from './drawing/files.js';
+import { onScreen, titleWithModel, withAnswers } from './documents.js';
 import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
 import { reopenIn, takeTyped, tellTitle, translatePage } from './locales/language.js';
 
 const LANGUAGE = 'headlight.language'; // in the browser's storage
 const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-expanded])'; // buttons as Gradio makes them
-const BASE64 = 4 / 3; // characters a byte
-const OF_PAGE = 600_000; // bytes of a page without its model
+const ENDINGS = ['.html', '.json', '.npz'];
 
 const store = createStore(); // the viewer's store; the viewer may be mounted after the page has read its address
 const ofPage = () => store.get().page;
@@ -263,32 +262,40 @@ function exampleButtons(model) {
   });
 }
 
-// Shows the API calls, and returns updates of the message, the download buttons and the button for the page with its model.
-// After an error, there is nothing to download and no call. Nothing is asked when the menu closes, and nothing changes for an
-// answer that comes after the menu was opened anew.
-export async function exportRecord() {
+// Shows the API calls, if there is a server, and returns { files, title }: the files of the record on screen, HTML, JSON and NPZ,
+// null for one that there is not, and the title of the page with the model. After an error, { error }, there are none. {} where
+// the menu was closed, or opened anew, before the answer came.
+export async function prepareExport() {
   const { server, ask, state } = await viewer;
-  if (!isExportOpen()) return [];
+  if (!isExportOpen()) return {};
   const exporting = {};
   change({ exporting });
   const isLate = () => ofPage().exporting !== exporting;
   try {
     const refusal = whyNoExport(server);
     if (refusal) throw new Error(refusal);
-    const { files, python, curl } = await ask({ do: 'export', ...onScreen(state()) });
-    if (isLate()) return [];
+    const shown = state();
+    const { files, python, curl } = await ask({ do: 'export', ...onScreen(shown) });
+    if (isLate()) return {};
     ofPage().downloads.forEach((url) => URL.revokeObjectURL(url));
-    const values = Object.entries(files).map(fileOf);
-    change({ downloads: values.map(({ url }) => url) });
+    const named = Object.entries(withAnswers(files, shown));
+    const found = ENDINGS.map((ending) => named.find(([name]) => name.endsWith(ending)));
+    const values = found.map((one) => one && fileOf(one));
+    change({ downloads: values.filter(Boolean).map(({ url }) => url) });
     showCalls([python, curl]);
-    return [
-      '',
-      ...values.map((value) => update({ value, interactive: true })),
-      update({ value: portableTitle(state().home.record.model.name) }),
-    ];
+    return { files: values, title: titleWithModel(ofPage().site.sizes, shown.home.record.model.name) };
   } catch (error) {
-    return isLate() ? [] : offerNothing(escaped(error.message));
+    return isLate() ? {} : { error: error.message };
   }
+}
+
+// The same as updates of the message, the download buttons and the button for the page with its model.
+export async function exportRecord() {
+  const { error, files, title } = await prepareExport();
+  if (error !== undefined) return offerNothing(escaped(error));
+  if (!files) return [];
+  const updates = files.map((value) => update({ value: value ?? null, interactive: Boolean(value) }));
+  return ['', ...updates, update({ value: title })];
 }
 
 // Takes the files and the calls out of the menu; returns the updates.
@@ -299,15 +306,7 @@ function offerNothing(message) {
 }
 
 function showCalls(calls) {
-  document.querySelector('#hl-export-calls .headlight').replaceChildren(...createCalls(...calls));
-}
-
-// With the size of a page with its model, whose files are written in base64.
-function portableTitle(model) {
-  const { sizes } = ofPage().site;
-  if (!Object.hasOwn(sizes, model)) return say('Page that translates on, offline (HTML)');
-  const size = Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6);
-  return say('Page that translates on, offline (HTML, {size} MB)', { size });
+  document.querySelector('#hl-export-calls .headlight')?.replaceChildren(...createCalls(...calls));
 }
 
 // Why the record on screen cannot be exported, in one sentence; null if it can.
@@ -318,11 +317,11 @@ function whyNoExport(server) {
   );
 }
 
-// Downloads a page with the model, which opens on the view on screen; returns the update of the message.
-export async function exportWithModel() {
+// Downloads a page with the model, which opens on the view on screen; returns why it cannot, in one sentence, or ''.
+export async function saveWithModel() {
   const { server, ask, state } = await viewer;
   const refusal = whyNoExport(server);
-  if (refusal) return escaped(refusal);
+  if (refusal) return refusal;
   const request = {
     do: 'portable',
     ...taskOf(state().home.record),
@@ -331,26 +330,20 @@ export async function exportWithModel() {
   };
   try {
     const { name, html } = await ask(request);
+    if (html === undefined) return say('Not available for a model that was trained in this page.');
     save(new Blob([html], { type: 'text/html' }), name);
     return '';
   } catch (error) {
-    return escaped(error.message);
+    return error.message;
   }
+}
+
+export async function exportWithModel() {
+  return escaped(await saveWithModel());
 }
 
 function update(properties) {
   return { __type__: 'update', ...properties };
-}
-
-// The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead.
-function onScreen(state) {
-  const { record, mutes } = sourceView(state);
-  if (!record) return {};
-  const given = mutes.length > 0 ? interventionOf(state) : null;
-  const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
-  const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
-  return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
 }
 
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before

@@ -3,7 +3,7 @@
 
 import { createButton, element } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';
-import { SERVER_ONLY } from './instruments/instruments.js';
+import { withDocuments } from './documents.js';
 import { startWorker, workerAsker } from './transport/requests.js';
 import {
   cancel,
@@ -11,8 +11,10 @@ import {
   createPage,
   provide,
   readAddress,
+  prepareExport,
+  saveWithModel,
   showTranslation,
-  toggleExport,
+  toggleExportOfFiles,
   speakAsWanted,
 } from './page.js';
 import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOptions, toggleTheme } from './top_bar.js';
@@ -24,7 +26,7 @@ import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 // By the names of viz/widgets.py.
-const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggleExport, toggleOptions, toggleTheme };
+const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggleOptions, toggleTheme };
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
 // stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`
@@ -32,12 +34,13 @@ const ACTIONS = { cancel, openAbout, openHelp, openLearn, openPlayground, toggle
 // stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
   if (location.hash === '' && site.view) rewriteAddress(site.view);
-  for (const button of document.querySelectorAll('[data-action]'))
-    button.addEventListener('click', ACTIONS[button.dataset.action]);
-  await speakAsWanted(site.locales, sources.texts, site.locale);
   const widgets = findWidgets();
+  const actions = { ...ACTIONS, toggleExport: () => openExport(widgets) };
+  for (const button of document.querySelectorAll('[data-action]'))
+    button.addEventListener('click', actions[button.dataset.action]);
+  await speakAsWanted(site.locales, sources.texts, site.locale);
   const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
-  const ask = withOwnModels(asker, sources.engine, site.settings);
+  const ask = withDocuments(withOwnModels(asker, sources.engine, site.settings), site, sources.parts);
   widgets.ask = ask;
   const { playground, engine } = sources;
   const page = createPage(() => translateAddress(widgets, site), { playground, engine });
@@ -84,7 +87,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     return answer ?? askWorker(request, ...rest);
   };
   const kept = site.parts ? () => ask({ do: 'kept' }) : null; // one file has its models inside
-  return Object.assign(ask, { refuses: SERVER_ONLY, kept, isLocal: true });
+  return Object.assign(ask, { kept, isLocal: true });
 }
 
 async function startEngine({ settings, models, parts }, engine, onLoading, onFailure) {
@@ -123,12 +126,15 @@ function findWidgets() {
     message: find('#hl-message [role="alert"]'),
     progress: find('#hl-progress [role="status"]'),
     exporter: find('#hl-export'), // which needs a record
+    files: ['html', 'json', 'npz'].map((ending) => find(`#hl-export-${ending}`)),
+    ready: [], // the files
+    withModel: find('#hl-export-model'),
     viewer: find('#hl-viewer .headlight'),
   };
 }
 
 function listen(widgets) {
-  const { model, sentence, prefix } = widgets;
+  const { model, sentence, prefix, files, withModel } = widgets;
   // Not the form's submit, which a frame without allow-forms never sends. The Enter key clicks on the button too.
   document.getElementById('hl-translate').addEventListener('click', (event) => {
     event.preventDefault();
@@ -142,6 +148,28 @@ function listen(widgets) {
   };
   for (const type of ['change', 'choose']) model.addEventListener(type, choose); // by the person, or by openModel
   prefix.addEventListener('choose', () => translate(widgets));
+  files.forEach((file, place) => file.addEventListener('click', () => download(widgets.ready[place])));
+  withModel.addEventListener('click', async () => tellOfExport(widgets, await saveWithModel()));
+}
+
+// The menu opens without the files of the record before.
+async function openExport(widgets) {
+  toggleExportOfFiles();
+  for (const file of widgets.files) file.disabled = true;
+  const { files, title, error } = await prepareExport();
+  if (error !== undefined) tellOfExport(widgets, error);
+  if (!files) return;
+  widgets.ready = files;
+  widgets.files.forEach((file, place) => (file.disabled = !files[place]));
+  widgets.withModel.textContent = title;
+}
+
+function download({ url, orig_name: name }) {
+  element('a', { href: url, download: name }).click();
+}
+
+function tellOfExport({ message }, sentence) {
+  message.replaceChildren(...(sentence ? [element('span', {}, sentence)] : []));
 }
 
 // Translates what the address asks for, or the first example of the first model.

@@ -41,8 +41,17 @@ interface Definitions {
   roles: { [role: string]: RoleDefinition };
 }
 
+// What even rows give each role of a kind; model/analysis/measures.py: even_evidence.
+type EvenShares = { [role: string]: number };
+// The heads over the rows of a sentence or of a corpus, [layer][head].
+interface MeasuredHeads {
+  measures: ByKind<any>; // by the name of a measure
+  roles: ByKind<string[][]>;
+  even?: ByKind<EvenShares>; // older payloads have none
+}
+
 // One translation with all its attention: the payload of viz/payload.py, decoded by domain/payload.js.
-interface TranslationRecord {
+interface TranslationRecord extends MeasuredHeads {
   version: number;
   model: { name: string; title: string };
   source_text: string;
@@ -55,8 +64,6 @@ interface TranslationRecord {
   attention: ByKind<HeadArray>;
   masks: ByKind<'full' | 'causal'>;
   definitions: Definitions;
-  measures: ByKind<any>; // [layer][head] by the name of a measure
-  roles: ByKind<string[][]>;
   taught?: [layer: number, head: number] | null; // older payloads have none
   is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
@@ -267,19 +274,19 @@ interface Instrument {
   panel: string | null;
   title(): string;
   doing(): string;
-  isServerOnly?: boolean;
   ask(state: State): object | null;
-  create(store: Store): {
+  create?(store: Store): {
     draw(state: State, answer: Answer, question: any): Node[]; // the question with the fields of `ask`
     nothing?(state: State): string;
     controls?: { node: Node; draw(state: State, before: State, refusal: string | null): void };
   };
 }
 
-// The engine's model with its tokenizers; engine/translator.js. Gates have 1 for each head, or 0 for a muted one.
+// The engine's model with its tokenizers; engine/translator.js. Gates say which heads of an attention are closed in a row, and
+// the outputs of all heads that stand there instead, if not zero.
 interface Translator {
   model: any;
   tokenizers: { source: any; target: any };
   language: any;
 }
-type Gates = ByKind<any>;
+type Gates = (kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null;

@@ -87,17 +87,17 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
-// `view` is the address of the view to open; a viewer alone opens its first record with the address of the document.
+// `answers` are parts of the state that are known already. `view` is the address of the view to open; a viewer alone opens its first record with the address of the document.
 function createLoader(root, store, problem, { bar, isAlone }) {
   let latest = null;
-  return async (payload, { view = null } = {}) => {
+  return async (payload, { view = null, answers = null } = {}) => {
     latest = payload;
     try {
       const record = await decode(payload);
       if (latest !== payload) return;
       const isFirst = store.get().record === null;
       const address = isAlone && isFirst && location.hash !== '' ? location.hash : view;
-      const show = () => store.change(showRecord(store.get(), record));
+      const show = () => store.change({ ...showRecord(store.get(), record), ...answers });
       root.classList.remove('hl-empty');
       problem.hidden = true;
       if (bar && address !== null) await bar.open(address, show);

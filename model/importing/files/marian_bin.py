@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_bytes
-from model.importing.files.npz import MAX_ARRAYS, SETTINGS, Arrays, weights_and_settings
+from model.importing.files.npz import MAX_ARRAYS, SETTINGS, weights_and_settings
 from model.storage.checkpoint import MAX_PARAMETERS, MAX_WEIGHTS_BYTES
 
 VERSION = struct.pack("<Q", 1)  # the first bytes of the file
@@ -84,7 +85,7 @@ def _part(data: memoryview, at: int, size: int) -> memoryview:
     return data[at : at + size]
 
 
-def _array(entry: _Entry) -> Arrays:
+def _array(entry: _Entry) -> NDArray[Any]:
     """The numbers of an array; 8-bit integers are divided by their multiplier."""
     count = math.prod(entry.shape)
     if entry.type == FLOAT32:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import MAX_TEXT_BYTES, check_file, parse_yaml
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
-Arrays = np.ndarray[Any, Any]
 SETTINGS = "special:model.yml"
 MAX_ARRAYS = 10_000
 EMBEDDING = re.compile(r"(encoder|decoder)?_?Wemb")
@@ -50,7 +50,9 @@ def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return weights_and_settings(found, path)
 
 
-def weights_and_settings(arrays: dict[str, Arrays], path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def weights_and_settings(
+    arrays: dict[str, NDArray[Any]], path: Path
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What the arrays of a file of Marian say. Raises UserError."""
     settings = arrays.pop(SETTINGS, np.zeros(0, np.int8))
     if settings.dtype != np.int8 or not 0 < settings.size <= MAX_TEXT_BYTES:
@@ -59,7 +61,7 @@ def weights_and_settings(arrays: dict[str, Arrays], path: Path) -> tuple[dict[st
     return _weights(arrays, path), parse_yaml(text, path)
 
 
-def _weights(arrays: dict[str, Arrays], path: Path) -> dict[str, Tensor]:
+def _weights(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float16) or array.ndim != 2:

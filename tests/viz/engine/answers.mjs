@@ -3,15 +3,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 import { answer } from '../viewer/engine/answers.js';
+import { withDocuments } from '../viewer/documents.js';
 import { loaderOf } from './models.mjs';
 
-const { models, settings, requests, wasm } = JSON.parse(readFileSync('questions.json', 'utf8'));
+const { models, settings, requests, wasm, site, parts } = JSON.parse(readFileSync('questions.json', 'utf8'));
 
 const load = loaderOf(models, settings, wasm);
+const ask = async (request) => answer(await load(request.model), request, async () => {});
+const asked = parts ? withDocuments(ask, site, async () => parts) : ask;
 const replies = [];
 for (const request of requests) {
   try {
-    replies.push({ answer: await answer(await load(request.model), request, async () => {}) });
+    replies.push({ answer: await asked(request) });
   } catch (error) {
     if (!(error instanceof Error) || error instanceof TypeError || error instanceof ReferenceError) throw error;
     replies.push({ error: error.message, said: error.said });

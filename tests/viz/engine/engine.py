@@ -25,7 +25,7 @@ from viz.payload import SCALE, to_json
 from viz.payload import UNIT as DIGIT
 from viz.server.backend import Backend
 from viz.static.settings import settings
-from viz.static.site import identity_of
+from viz.static.site import _files, identity_of
 
 # What printing a number can change: half of its last digit. A code is the nearest one or a neighbour.
 PRINTED = {"code": 1 / SCALE, "unit": DIGIT / 2, "measure": 0.5e-4, "other": 0.5e-6}
@@ -49,11 +49,19 @@ class Difference(NamedTuple):
 
 
 def ask_engine(
-    folder: Path, translators: Mapping[str, Translator], requests: Sequence[Request], wasm: bool = True
+    folder: Path,
+    translators: Mapping[str, Translator],
+    requests: Sequence[Request],
+    wasm: bool = True,
+    page: Mapping[str, Any] | None = None,
 ) -> list[Reply]:
-    """The engine's replies, {"answer": ...} or {"error": ...} each."""
+    """The engine's replies, {"answer": ...} or {"error": ...} each.
+
+    With a `page`, its site and what it makes files of, they are the replies that the page makes of them.
+    """
     models = {name: identity_for_node(translator) for name, translator in translators.items()}
     questions = {"models": models, "settings": settings(), "requests": requests, "wasm": wasm}
+    questions |= page or {}
     (folder / "questions.json").write_text(json.dumps(questions), "utf-8")
     run_node(folder, Path(__file__).parent, "tests/answers.mjs")
     return [unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
@@ -67,8 +75,7 @@ def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request
 
 def identity_for_node(translator: Translator) -> dict[str, Any]:
     assert translator.directory is not None
-    files = [path.name for path in translator.directory.iterdir()]
-    return identity_of(translator) | {"directory": str(translator.directory), "files": files}
+    return identity_of(translator) | _files(translator) | {"directory": str(translator.directory)}
 
 
 def unpacked(value: Any) -> Any:

@@ -24,7 +24,7 @@ async function load(identity, settings, wasm) {
 function filesOf({ directory, files }) {
   const path = (name) => `${directory}/${name}`;
   return {
-    has: (name) => files.includes(name),
+    has: (name) => Object.hasOwn(files, name),
     text: async (name) => readFileSync(path(name), 'utf8'),
     bytes: async (name) => new Uint8Array(readFileSync(path(name))).buffer,
   };

@@ -11,27 +11,19 @@ import pytest
 from safetensors.torch import save_file
 
 from model import Translator
+from model.analysis.corpus import save_heads
+from model.instruments import measure_corpus
 from model.results import KINDS
 from model.storage.checkpoint import WEIGHTS, Checkpoint, save
 from model.storage.probes import Probes
 from tests import hostile
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.viz.engine.engine import Reference, ask_engine, ask_server
-from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, train
+from tests.viz.questions import COMMON, GOOD, IDS, OF_FILES, PATCH, TEXT, train
 from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
 
-SERVER_ONLY = {
-    "contributions",
-    "examples",
-    "export",
-    "links",
-    "portable",
-    "removal",
-    "score_split",
-    "writing",
-}
-NEEDS_SERVER = "Only a Headlight page with a server can do this; this page works without one."
+ELSEWHERE = (*OF_FILES, "export", "portable")  # how the requests begin that other tests ask
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 
 
@@ -52,7 +44,7 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Translato
     folder = tmp_path_factory.mktemp("models")
     joint, sided = (
         tiny_checkpoint(seed=1, taught_head=(3, 1)),
-        tiny_checkpoint(tied=False, seed=2, norm="post"),
+        tiny_checkpoint(tied=False, seed=2, norm="post", activation="gelu"),
     )
     return {
         "int8": stored(folder / "int8", joint, bits=8),
@@ -96,24 +88,68 @@ def readable(texts: list[str]) -> list[str]:
     return [text for text in texts if len(text) <= MAX_CHARACTERS]
 
 
+def test_every_request_of_the_server_is_asked_here():
+    assert set(GOOD) == set(HANDLERS)
+
+
 def test_every_request_gets_the_answer_of_the_server(tmp_path, translators):
     requests = [
         {**COMMON, **options, "do": do, **fields, "model": name}
         for name, options in [("int8", OPTIONS[0]), ("float16", OPTIONS[1]), ("separate", OPTIONS[1])]
         for do, fields in GOOD.items()
-        if do not in SERVER_ONLY and not do.startswith("training")
+        if not do.startswith(ELSEWHERE)
     ]
     requests += [{**request, "model": "float32"} for request in requests if request["do"] == "translate"]
     check(tmp_path, translators, requests, wasm=(True, False))
 
 
-def test_what_only_a_server_answers_is_refused_in_one_sentence(tmp_path, translators):
-    assert set(GOOD) == set(HANDLERS)
-    asked = [{"do": do, **GOOD[do]} for do in sorted(SERVER_ONLY)]
-    mute = {"do": "mute", **GOOD["mute"]}
-    asked += [mute | given for given in (PATCH, {"baseline": "mean"}, {"row": 0})]
-    replies = ask_engine(tmp_path, translators, [{**COMMON, **each, "model": "int8"} for each in asked])
-    assert replies == [{"error": NEEDS_SERVER, "said": [NEEDS_SERVER, {}]}] * len(asked)
+def test_instruments_answer_for_post_norm_and_every_kind_of_head(tmp_path, translators):
+    """With a smooth activation, in every layer, and in the row and at the step that is last."""
+    ids = list(translators["sided"].score(TEXT, "A small dog runs.").ids)
+    last = len(ids) - 1
+    cells = [
+        {"do": do, "kind": kind, "layer": layer, "head": 1, "row": 3, "column": 2}
+        for do in ("score_split", "writing")
+        for kind in KINDS
+        for layer in (0, 1)
+    ]
+    removals = [
+        {"do": "removal", "kind": kind, "layer": layer, "row": row, "step": step, **head}
+        for kind, layer, row, step, head in [
+            ("encoder", 1, 3, last, {}),
+            ("encoder", 0, 0, 1, {"head": 2}),
+            ("decoder", 1, 2, last, {"head": 0}),
+            ("decoder", 2, last, last, {}),
+            ("cross", 0, 3, 2, {}),
+        ]
+    ]
+    words = [{"do": "contributions", "step": step, "word": ids[step]} for step in (0, last)]
+    words += [{"do": "contributions", "step": 2, "word": 5, "other": 7}]
+    links = [{"do": "links"}, {"do": "links", "head": ["cross", 0, 2], "gold": "0-0 2p1 1-3"}]
+    links += [{"do": "links", "gold": gold} for gold in ("0-0 x", "0-9")]
+    links += [{"do": "links", "head": ["decoder", 0, 2]}]
+    asked = [*cells, *removals, *words, *links]
+    check(tmp_path, translators, [{**COMMON, "model": "sided", "ids": ids, **each} for each in asked])
+
+
+def test_muted_heads_give_what_the_baseline_says(tmp_path, translators):
+    other = {"baseline": "sentence", "other": "Die Tür."}  # shorter
+    mean = {"baseline": "mean", "sample": [TEXT, "", "Die Tür ist heiß."]}
+    heads = [["cross", 1, 1], ["decoder", 0, 2], ["encoder", 1, 0]]
+    ofrow = {"heads": heads[:2], "row": 2}
+    questions = [{"do": "mute", "heads": heads, **given} for given in (other, mean)]
+    questions += [{"do": "mute", **ofrow, **given} for given in ({}, other, mean)]
+    questions += [{"do": "mute", "heads": heads[2:], "row": row, **PATCH} for row in (1, 99)]
+    questions += [{"do": "mute", "heads": heads, "row": 1}, {"do": "mute", **ofrow, **other, "row": 6}]
+    questions += [{"do": "mute", "heads": heads, "baseline": "mean", "sample": [" "]}]
+    questions += [{"do": "importance", **given} for given in (other, mean)]
+    check(tmp_path, translators, [{**COMMON, "model": "int8", "ids": IDS, **each} for each in questions])
+
+
+def test_sentences_are_surveyed_together(tmp_path, translators):
+    sentences = [*SENTENCES, "", "漢字", SENTENCES[0]]
+    question = {**COMMON, "do": "examples", "model": "int8", "sentences": sentences}
+    check(tmp_path, translators, [question, {**question, "sentences": [" "]}])
 
 
 @pytest.mark.numeric
@@ -189,3 +225,12 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     for name in ("metrics.jsonl", "probes.safetensors"):
         (directory / name).unlink()
         check(tmp_path, {"tiny": translator}, requests[:1])
+
+
+def test_what_the_heads_do_over_a_corpus_is_the_same_from_its_file(tmp_path):
+    directory = tmp_path / "tiny"
+    save(tiny_checkpoint(seed=1), directory)
+    translator, request = Translator.load(directory), {**COMMON, "do": "corpus"}
+    check(tmp_path, {"tiny": translator}, [request])  # both say that nobody has measured it
+    save_heads(measure_corpus(translator, SENTENCES[:4]), directory)
+    check(tmp_path, {"tiny": translator}, [request])

@@ -222,7 +222,7 @@ def test_the_page_of_all_models_keeps_its_weight(tmp_path):
     model = [f"models/de-en/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")]
     assert '"first":"de-en"' in (folder / "index.html").read_text("utf-8")
     assert first_picture < 400_000
-    assert first_picture + sum(size[name] for name in ("engine.js", "offline.js", *model)) < 11_000_000
+    assert first_picture + sum(size[name] for name in ("engine.deflate", "offline.js", *model)) < 11_000_000
 
 
 def test_a_model_without_files_is_refused(translator, assets, tmp_path):

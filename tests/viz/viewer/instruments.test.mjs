@@ -5,13 +5,10 @@ import { test } from 'node:test';
 
 import { drawLink, wayOf, waysOf } from '../viewer/instruments/links.js';
 import { otherWord } from '../viewer/instruments/contributions.js';
-import { QUESTIONS, SERVER_ONLY } from '../viewer/instruments/instruments.js';
 import { isOutcome, muteQuestion } from '../viewer/state/mutes.js';
 import { toggleQuestion } from '../viewer/state/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/domain/survey.js';
-import { needsServer } from '../viewer/domain/server_only.js';
 import { CHOICES } from '../viewer/state/store.js';
-import { answer as answerOfEngine } from '../viewer/engine/answers.js';
 import { opened } from './record.mjs';
 
 const head = (hits, pairs, roles) => {
@@ -156,15 +153,4 @@ test('a request asks about few enough sentences and characters, and about one at
   const sizes = [];
   for (let done = 0; done < sentences.length; done += sizes.at(-1)) sizes.push(partOf(sentences, done).length);
   assert.deepEqual(sizes, [20, 11, 1, 1, 1]);
-});
-
-test('a page without a server refuses the questions that its engine does not answer', () => {
-  const isRefused = (name) => {
-    try {
-      return answerOfEngine({}, { do: name }) === null;
-    } catch (error) {
-      return error.message === needsServer().message;
-    }
-  };
-  for (const name of QUESTIONS) assert.equal(isRefused(name), SERVER_ONLY.includes(name), name);
 });

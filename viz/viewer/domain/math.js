@@ -7,6 +7,13 @@ export function sum(values) {
   return total;
 }
 
+/** @type {(one: ArrayLike<number>, other: ArrayLike<number>) => number} */
+export function dot(one, other) {
+  let total = 0;
+  for (let place = 0; place < one.length; place += 1) total += one[place] * other[place];
+  return total;
+}
+
 // The largest absolute value, or 1 if all are 0, so that a drawing can divide by it.
 /** @type {(values: number[]) => number} */
 export function largest(values) {

@@ -107,6 +107,12 @@ export function placesOfWord(tokens, place) {
   return Array.from({ length: last - first + 1 }, (_, each) => first + each);
 }
 
+// Whether a token continues the text before it: there is no space between them.
+/** @type {(token: { piece?: string; word: number | null }) => boolean} */
+export function continues({ piece = '▁', word }) {
+  return word !== null && !piece.startsWith('▁');
+}
+
 // What every request about a record says: its model, sentence and options, and what stands before the sentence.
 /** @type {(record: TranslationRecord) => { model: string; text: string; source_prefix?: string }} */
 export function taskOf({ model, source_text: text, options, source_prefix: prefix }) {

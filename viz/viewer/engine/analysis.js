@@ -1,37 +1,31 @@
-// Analysis of heads: gates, importance, norm-based weights and single cells, as
-// model/analysis defines them.
+// Analysis of heads: importance, norm-based weights and single cells, as model/analysis defines them.
 
 import { matchInOrder } from '../domain/math.js';
 import { predict } from './model.js';
-import { createSequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax, withoutHeads } from './network.js';
+import { gatesOf } from './interventions.js';
+import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax } from './network.js';
 import { kindsOf } from './payload.js';
 import { pass, read } from './translator.js';
 import { message } from '../locales/language.js';
 
 const ROWS = 64; // rows that are computed before other requests get a turn
 
-// Gates of every head: 0 for these heads, [kind, layer, head] each, and 1 for all others.
-export function gatesOf({ encoder, decoder, heads }, ablated) {
-  const open = (layers) => layers.map(() => new Float32Array(heads).fill(1));
-  const gates = { encoder: open(encoder), decoder: open(decoder), cross: open(decoder) };
-  for (const [kind, layer, head] of ablated) gates[kind][layer][head] = 0;
-  return gates;
-}
-
-// Change of the target's log-probability, in nats, when each head alone is ablated: [layer][head] by kind. `pause` lets other
-// requests run and throws an error when this one is cancelled.
-export async function importance(translator, text, target, pause) {
+// Change of the target's log-probability, in nats, when each head alone gives what the baseline gives: [layer][head] by kind.
+// `pause` lets other requests run and throws an error when this one is cancelled.
+export async function importance(translator, text, target, baseline, pause) {
   const { model } = translator;
   const { encoder, decoder, heads } = model.network;
   const source = read(translator, text, null);
   const { trace, steps } = pass(translator, source, target, null);
   const intact = totalOf(steps, target);
   const result = kindsOf((kind) => (kind === 'encoder' ? encoder : decoder).map(() => Array(heads).fill(0)));
-  const size = Math.max(1, Math.floor(ROWS / Math.max(source.ids.length, target.length)));
+  const size = copiesTogether(source.ids.length, target.length);
   const count = heads * (encoder.length + 2 * decoder.length);
   let done = 0;
   for (const { kind, layer, ablated } of workOf(model.network, size)) {
-    const totals = totalsWithout(model, { trace, cross: source.cross }, target, { kind, layer, ablated });
+    const gates = ablated.map((head) => gatesOf(model.network, [[kind, layer, head]], baseline));
+    const hidden = hiddenWith(model.network, { trace, cross: source.cross }, { kind, layer, gates }, 0, target.length);
+    const totals = totalsOf(model, hidden, target);
     ablated.forEach((head, place) => {
       result[kind][layer][head] = totals[place] - intact;
     });
@@ -53,32 +47,34 @@ function workOf({ encoder, decoder, heads }, size) {
   return groups;
 }
 
-// Log-probability of the target without each of these heads of an attention. Nothing before that attention changes, and for
-// heads of the encoder nothing before the decoder's first cross-attention.
-function totalsWithout(model, { trace, cross }, target, { kind, layer, ablated }) {
-  const { network } = model;
-  const count = ablated.length;
-  const without = withoutHeads(network, kind, layer, trace, ablated);
+// How many copies of a pair are computed before other requests get a turn.
+export function copiesTogether(source, target) {
+  return Math.max(1, Math.floor(ROWS / Math.max(source, target)));
+}
+
+// The hidden rows of the decoder from `first` up to `end` for each of these gates, which close heads of one attention. Nothing
+// before that attention changes, and for heads of the encoder nothing before the decoder's first cross-attention.
+export function hiddenWith(network, { trace, cross }, { kind, layer, gates }, first, end) {
   const rowsOf = (crossOf) =>
-    ablated.flatMap((_, copy) => {
-      const sequence = createSequence(network, crossOf(copy));
-      return target.map((__, position) => ({ sequence, position }));
+    gates.flatMap((_, copy) => {
+      const sequence = copySequence({ cross: crossOf(copy), gates: null, layers: trace.decoder.memories });
+      return Array.from({ length: end - first }, (__, place) => ({ sequence, position: first + place }));
     });
-  if (kind !== 'encoder')
-    return totalsOf(
-      model,
-      decodeAfter(
-        network,
-        kind,
-        layer,
-        rowsOf(() => cross),
-        without,
-      ),
-      target,
-    );
-  const memories = crossMemories(network, encodeAfter(network, layer, without, count), count);
-  const rows = rowsOf((copy) => memories[copy]);
-  return totalsOf(model, decodeAfter(network, 'decoder', 0, rows, repeated(trace.inputs.cross[0], count)), target);
+  if (kind !== 'encoder') {
+    const x = attendedWith(network, kind, layer, trace, gates, first, end - first);
+    const rows = rowsOf(() => cross);
+    return decodeAfter(network, kind, layer, rows, x);
+  }
+  const encoded = encodeAfter(network, layer, attendedWith(network, kind, layer, trace, gates), gates.length);
+  const memories = crossMemories(network, encoded, gates.length);
+  const own = trace.inputs.cross[0].subarray(first * network.width, end * network.width);
+  return decodeAfter(
+    network,
+    'decoder',
+    0,
+    rowsOf((copy) => memories[copy]),
+    repeated(own, gates.length),
+  );
 }
 
 // Log-probability of the target for each of some copies.
@@ -118,15 +114,22 @@ function outputOf(network, kind, layer) {
 
 // f(x_j) of each head and key, f(x) = (x W_V + b_V) W_O of that head: what key j would add at weight 1.
 export function headVectors(network, kind, layer, { array, start, stride }, count) {
-  const { products, heads, headWidth, width } = network;
-  const output = outputOf(network, kind, layer);
+  const { width } = network;
+  const values = new Float32Array(count * width);
+  for (let key = 0; key < count; key += 1) {
+    const from = start + key * stride + width;
+    values.set(array.subarray(from, from + width), key * width);
+  }
+  return headOutputs(network, outputOf(network, kind, layer), values);
+}
+
+// What each head alone adds through W_O, without its bias, for each row of joined heads.
+export function headOutputs({ products, heads, headWidth, width }, output, joined) {
   return Array.from({ length: heads }, (_, head) => {
-    const values = new Float32Array(count * width);
-    for (let key = 0; key < count; key += 1) {
-      const from = start + key * stride + width + head * headWidth;
-      values.set(array.subarray(from, from + headWidth), key * width + head * headWidth);
-    }
-    const vectors = products.multiply(output, count, values);
+    const own = new Float32Array(joined.length);
+    for (let from = head * headWidth; from < joined.length; from += width)
+      own.set(joined.subarray(from, from + headWidth), from);
+    const vectors = products.multiply(output, joined.length / width, own);
     for (let place = 0; place < vectors.length; place += 1) vectors[place] -= output.bias[place % width];
     return vectors;
   });

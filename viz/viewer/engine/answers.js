@@ -2,16 +2,28 @@
 
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
 import { KINDS } from '../domain/payload.js';
-import { needsServer } from '../domain/server_only.js';
-import { cellOf, changedWords, gatesOf, importance, normWeights } from './analysis.js';
+import { cellOf, changedWords, importance, normWeights } from './analysis.js';
+import { scoreSplit, writing } from './circuits.js';
+import { contributions } from './contributions.js';
+import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './interventions.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload.js';
+import { examples } from './examples.js';
+import { filesOf, partsOf } from './export.js';
 import { leaveOneOut } from './leave_one_out.js';
 import { lens } from './lens.js';
+import { links } from './links.js';
+import { removal } from './removal.js';
 import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
+
+const [SENTENCES, LISTS] = [
+  ['text', 'other'],
+  ['sample', 'sentences'],
+]; // fields of requests
+const HEADS = 'heads.json';
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -23,11 +35,21 @@ const HANDLERS = {
   transformed_norm: norms,
   cell,
   beams,
+  corpus,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   leave_one_out: ({ translator }, { text, ids }, pause) =>
     leaveOneOut(translator, text, targetIds(translator, ids), pause),
   remove_word: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
   routes: ({ translator }, asked) => routes(translator, traceOf(translator, asked), stepOf(asked)),
+  contributions: ({ translator }, asked) => contributions(translator, { ...asked, step: stepOf(asked) }),
+  score_split: ({ translator }, asked) => scoreSplit(translator, asked),
+  writing: ({ translator }, asked) => writing(translator, asked),
+  removal: ({ translator }, asked, pause) => removal(translator, asked, pause),
+  links: ({ translator }, asked) => links(score(translator, asked.text, asked.ids), asked),
+  examples: (loaded, asked, pause) => examples(loaded, { ...optionsOf(asked), sentences: asked.sentences }, pause),
+  export: exported,
+  portable: (loaded, asked) =>
+    partsOf(loaded, payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked)))),
   summary: summaryOf,
   training,
   training_heads: async (loaded, asked) => {
@@ -41,13 +63,17 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
-  if (!Object.hasOwn(HANDLERS, asked.do)) throw needsServer();
-  return HANDLERS[asked.do](loaded, { ...asked, text: joinPrefix(asked) }, pause);
+  return HANDLERS[asked.do](loaded, withPrefix(asked), pause);
 }
 
-// The sentence, of the requests that have one, with what stands before it.
-function joinPrefix({ text, source_prefix: prefix = '' }) {
-  return prefix && normalise(text) ? prefix + text : text;
+// With what stands before each sentence.
+function withPrefix({ source_prefix: prefix = '', ...asked }) {
+  const join = (text) => (prefix && normalise(text) ? prefix + text : text);
+  const given = Object.entries(asked).map(([name, value]) => {
+    if (SENTENCES.includes(name)) return [name, join(value)];
+    return [name, LISTS.includes(name) ? value.map(join) : value];
+  });
+  return { source_prefix: prefix, ...Object.fromEntries(given) };
 }
 
 function payload({ identity, settings }, asked, translation) {
@@ -59,13 +85,25 @@ function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], pl
   return { beamSize, alpha, prefix, hidden: places };
 }
 
-// The translation with `heads` muted, and what muting them costs each token of `ids`.
-function mute(loaded, asked) {
-  if (asked.baseline || asked.row !== undefined) throw needsServer();
+// What every head does over a corpus, from the model's files.
+async function corpus({ files }) {
+  if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
+  return JSON.parse(await files.text(HEADS));
+}
+
+// The translation with `heads` muted, the original, and how they were muted.
+async function mutedOf(loaded, asked, pause) {
   const { translator } = loaded;
-  const gates = gatesOf(translator.model.network, asked.heads);
+  const baseline = await baselineOf(loaded, asked, pause);
   const original = targetOf(translator, asked);
-  const ablated = translate(translator, asked.text, { ...optionsOf(asked), gates });
+  const gates = gatesAsked(translator, asked, baseline, original);
+  return { baseline, original, gates, ablated: translate(translator, asked.text, { ...optionsOf(asked), gates }) };
+}
+
+// The same with what muting them costs each token of `ids`.
+async function mute(loaded, asked, pause) {
+  const { translator } = loaded;
+  const { baseline, original, gates, ablated } = await mutedOf(loaded, asked, pause);
   const rescored = score(translator, asked.text, original.ids, gates);
   const [before, after] = changedWords(original.text, ablated.text);
   return {
@@ -74,6 +112,7 @@ function mute(loaded, asked) {
     original_words: before,
     differences: rescored.logProbabilities.map((value, step) => rounded(value - original.logProbabilities[step])),
     payload: payload(loaded, asked, ablated),
+    ...aboutBaseline(baseline),
   };
 }
 
@@ -84,12 +123,27 @@ function targetOf(translator, { text, ids, ...options }) {
   return { ...found, ids: found.tokens.predicted.map(({ id }) => id) };
 }
 
+// The files of the translation on screen, which is computed again: with muted heads if these are shown.
+async function exported(loaded, asked, pause) {
+  const { settings, translator } = loaded;
+  if (!asked.shows_muted) {
+    const translation = translate(translator, asked.text, optionsOf(asked));
+    return filesOf(translation, payload(loaded, asked, translation), settings.generator);
+  }
+  const { ablated } = await mutedOf(loaded, asked, pause);
+  const { heads, baseline = 'zero', other = '', row = null, source_prefix: prefix } = asked;
+  const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
+  return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
+}
+
 // Change of the log-probability of `ids`, in nats, with each head alone muted.
-async function headImportance({ translator }, { text, ids, baseline }, pause) {
-  if (baseline) throw needsServer();
+async function headImportance(loaded, asked, pause) {
+  const { translator } = loaded;
+  const { text, ids } = asked;
+  const baseline = await baselineOf(loaded, asked, pause);
   const target = ids ? targetIds(translator, ids) : targetOf(translator, { text, beam_size: 1, length_penalty: 1 }).ids;
-  const found = await importance(translator, text, target, pause);
-  return kindsOf((kind) => found[kind].map((heads) => heads.map(rounded)));
+  const found = await importance(translator, text, target, baseline, pause);
+  return { ...kindsOf((kind) => found[kind].map((heads) => heads.map(rounded))), ...aboutBaseline(baseline) };
 }
 
 // What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is

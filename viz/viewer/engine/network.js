@@ -5,9 +5,10 @@
 // sequence. Keys and values of a layer are a `memory` { array, start, stride }: the key of position p begins at
 // start + p * stride, its value d_model numbers later.
 
-const EPSILON = 1e-5; // of LayerNorm
+export const EPSILON = 1e-5; // of LayerNorm
 const FIRST_CAPACITY = 32; // positions of a new cache
 const NOTHING = [];
+const STEP = 1e-4;
 
 // The error function, by a series whose terms are all positive, so that nothing cancels (Abramowitz and Stegun 7.1.6).
 function erf(x) {
@@ -27,6 +28,12 @@ export const ACTIVATIONS = {
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
   gelu_new: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
 };
+
+// The slope of the activation, by a difference small enough for the smooth ones.
+export function slopeOf({ activate }, x) {
+  if (activate === ACTIVATIONS.relu) return Number(x > 0);
+  return (activate(x + STEP) - activate(x - STEP)) / (2 * STEP);
+}
 
 // `blocks` are the layers with their matrices and norms, `products` computes products with the matrices.
 export function createNetwork(config, blocks, products) {
@@ -75,8 +82,8 @@ function encoderLayer(network, layer, x, count, { gates, hidden, trace }) {
   for (let copy = 0; copy < count; copy += 1) {
     const start = copy * length * 3 * width;
     const memory = { array: projected, start: start + width, stride: 3 * width };
-    const gate = gates[copy]?.encoder[layer];
     for (let row = 0; row < length; row += 1) {
+      const gate = gates[copy]?.('encoder', layer, row);
       const query = { array: projected, start: start + row * 3 * width };
       const output = { array: joined, start: (copy * length + row) * width };
       attend(network, query, memory, length, gate, output, weightsOf(trace?.encoder, layer, row), hidden[copy]);
@@ -156,7 +163,8 @@ function decoderLayer(network, layer, rows, x, trace) {
     const query = { array: projected, start: row * 3 * width };
     const output = { array: joined, start: row * width };
     const weights = weightsOf(trace?.decoder, layer, position);
-    attend(network, query, sequence.layers[layer], position + 1, sequence.gates?.decoder[layer], output, weights);
+    const gate = sequence.gates?.('decoder', layer, position);
+    attend(network, query, sequence.layers[layer], position + 1, gate, output, weights);
   });
   trace?.keep('decoder', { array: projected, start: 0, stride: 3 * width }, rows[0].sequence.layers[layer], joined);
   const attended = post(network, x, products.multiply(block.self.output, count, joined), block.selfNorm);
@@ -173,7 +181,8 @@ function crossAttend(network, layer, rows, x, trace) {
     const query = { array: queries, start: row * width };
     const output = { array: joined, start: row * width };
     const weights = weightsOf(trace?.cross, layer, position);
-    attend(network, query, cross.layers[layer], cross.length, gates?.cross[layer], output, weights, cross.hidden);
+    const gate = gates?.('cross', layer, position);
+    attend(network, query, cross.layers[layer], cross.length, gate, output, weights, cross.hidden);
   });
   trace?.keep('cross', { array: queries, start: 0, stride: width }, rows[0].sequence.cross.layers[layer], joined);
   return post(network, x, products.multiply(block.cross.output, rows.length, joined), block.crossNorm);
@@ -190,19 +199,31 @@ function withRoom(memory, position) {
   return memory;
 }
 
-// What the rows of a trace are after an attention, once for each of these heads, which gives nothing.
-/** @type {(network: any, kind: Kind, layer: number, trace: any, ablated: number[]) => any} */
-export function withoutHeads(network, kind, layer, { inputs, [kind]: { outputs } }, ablated) {
-  const { width, headWidth, products } = network;
+// What the rows of a trace from `first` on, `count` of them, are after an attention, once for each of these gates.
+/** @type {(network: any, kind: Kind, layer: number, trace: any, gates: Gates[], first?: number, count?: number) => Float32Array} */
+export function attendedWith(network, kind, layer, { inputs, [kind]: all }, gates, first = 0, count = all.rows) {
+  const { width, products } = network;
   const block = (kind === 'encoder' ? network.encoder : network.decoder)[layer];
   const [{ output }, norm] = kind === 'cross' ? [block.cross, block.crossNorm] : [block.self, block.selfNorm];
-  const [x, joined] = [inputs[kind][layer], outputs[layer]].map((rows) => repeated(rows, ablated.length));
-  ablated.forEach((head, copy) => {
-    const end = (copy + 1) * outputs[layer].length;
-    for (let row = copy * outputs[layer].length + head * headWidth; row < end; row += width)
-      joined.fill(0, row, row + headWidth);
+  const [x, joined] = [inputs[kind][layer], all.outputs[layer]].map((rows) =>
+    repeated(rows.subarray(first * width, (first + count) * width), gates.length),
+  );
+  gates.forEach((gateOf, copy) => {
+    for (let row = 0; row < count; row += 1) {
+      const start = (copy * count + row) * width;
+      close(network, gateOf(kind, layer, first + row), joined, start);
+    }
   });
   return post(network, x, products.multiply(output, x.length / width, joined), norm);
+}
+
+// Puts what a gate says in the place of the outputs of its heads.
+function close({ headWidth }, gate, outputs, start) {
+  gate?.closed.forEach((head) => {
+    const from = head * headWidth;
+    if (gate.instead) outputs.set(gate.instead.subarray(from, from + headWidth), start + from);
+    else outputs.fill(0, start + from, start + from + headWidth);
+  });
 }
 
 export function repeated(x, count) {
@@ -214,8 +235,9 @@ export function repeated(x, count) {
 // Parts of a layer
 
 // Scaled dot-product attention of one row over the first `count` keys without the `hidden` ones, for each head (equation
-// 1), times the gates. The output is added to what is there.
-export function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights, hidden = NOTHING) {
+// 1). The output is added to what is there; then the gate closes heads.
+export function attend(network, query, memory, count, gate, output, weights, hidden = NOTHING) {
+  const { heads, headWidth, width } = network;
   const scale = headWidth ** -0.5;
   const scores = new Float32Array(count);
   const { array: queries } = query; // the loops below are the engine's hottest in JavaScript
@@ -236,13 +258,13 @@ export function attend({ heads, headWidth, width }, query, memory, count, gate, 
     for (const key of hidden) scores[key] = -Infinity;
     softmax(scores);
     if (weights) weights.array.set(scores, weights.start + head * weights.stride);
-    const factor = gate ? gate[head] : 1;
     at = memory.start + head * headWidth + width;
     for (let key = 0; key < count; key += 1, at += stride) {
-      const weight = scores[key] * factor;
+      const weight = scores[key];
       for (let place = 0; place < headWidth; place += 1) outputs[to + place] += weight * keys[at + place];
     }
   }
+  close(network, gate, outputs, output.start);
 }
 
 export function softmax(scores) {
@@ -256,10 +278,17 @@ export function softmax(scores) {
   for (let place = 0; place < scores.length; place += 1) scores[place] /= total;
 }
 
-function feedForward({ products, preNorm, activate }, block, rows, x) {
-  const inner = products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
-  for (let place = 0; place < inner.length; place += 1) inner[place] = activate(inner[place]);
-  return post({ preNorm }, x, products.multiply(block.outer, rows, inner), block.feedForwardNorm);
+function feedForward(network, block, rows, x) {
+  return post(network, x, narrowed(network, block, rows, widened(network, block, rows, x)), block.feedForwardNorm);
+}
+
+// The two halves of a feed-forward network: its inner numbers before the activation, and what it adds.
+export function widened({ products, preNorm }, block, rows, x) {
+  return products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
+}
+
+export function narrowed({ products, activate }, block, rows, wide) {
+  return products.multiply(block.outer, rows, wide.map(activate));
 }
 
 // LayerNorm around a sub-layer, as model/network/layers.py: Residual places it.
@@ -267,7 +296,8 @@ function pre({ preNorm }, x, norm) {
   return preNorm ? normalise(x, norm) : x;
 }
 
-function post({ preNorm }, x, y, norm) {
+// Changes y.
+export function post({ preNorm }, x, y, norm) {
   for (let place = 0; place < y.length; place += 1) y[place] += x[place];
   return preNorm ? y : normalise(y, norm);
 }

@@ -20,7 +20,7 @@ export function createBaseline(server) {
   const only = element('div');
   const label = element('label', { class: 'hl-asked-word' }, say('Muted heads give'), choice);
   return {
-    node: element('div', {}, label, box, only),
+    node: element('div', { hidden: !server.ask }, label, box, only), // a file has no sentences and no model
     draw(state, before) {
       if (!differs(state, before, ['record', 'instead', 'about', 'kind', 'pin', 'step', 'shown'])) return;
       const { baseline, sentence } = state.instead;
@@ -35,7 +35,7 @@ export function createBaseline(server) {
 
 function optionsOf(server, state) {
   const { everyday } = aboutModel(state);
-  const isRefused = whyNot(server, 'baseline') !== null;
+  const isRefused = whyNot(server, 'mute') !== null;
   const mean = everyday
     ? sayCount(everyday.length, 'their mean over {count} sentence', 'their mean over {count} sentences')
     : say('their mean (no sentences for this model)');
@@ -49,7 +49,7 @@ function optionsOf(server, state) {
 
 function rowButton(server, state, change) {
   const { row } = state.instead;
-  const reason = whyNot(server, 'baseline');
+  const reason = whyNot(server, 'mute');
   const place = rowOf(state);
   const label =
     row === null || row === place.row

@@ -6,7 +6,7 @@ import { fixed, forPointer } from '../drawing/numbers.js';
 import { logP } from '../state/labels.js';
 import { strongest } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
 import { actionButton, addRovingFocus, note, numberText, section } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
@@ -75,7 +75,7 @@ function drawList(server, list, state) {
 // The tree belongs to the model's own translation, also while another record is shown.
 function drawTree(server, node, { beams }) {
   const reason = whyNot(server, 'beams');
-  if (reason) node.replaceChildren(note(reason));
+  if (reason) node.replaceChildren(note(refusalIn(server, reason)));
   else if (beams)
     replaceKeepingFocus(
       node,

@@ -6,7 +6,7 @@ import { axes, isAllowed } from '../domain/payload.js';
 import { gridFocus, shownGrid } from '../state/grid.js';
 import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../state/queries.js';
 import { askCell } from '../transport/effects.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { clamp, largest, sum } from '../domain/math.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { titleOfHeads } from '../state/labels.js';
@@ -56,7 +56,7 @@ function drawCell(server, { title, rest }, state) {
   const readers = readersOfPin(server.store, state);
   if (!reason && !known && state.busy) return;
   replaceKeepingFocus(rest, ...(known && !reason ? explanation(state) : []), ...readers);
-  if (reason) title.replaceChildren(note(reason));
+  if (reason) title.replaceChildren(note(refusalIn(server, reason)));
   else if (known) title.replaceChildren(...titleOfCell(state));
   else
     title.replaceChildren(

@@ -6,7 +6,7 @@ import { fixed } from '../drawing/numbers.js';
 import { headName, titleOfHeads } from '../state/labels.js';
 import { LIMITS } from '../domain/limits.js';
 import { addressOfCell } from '../state/permalink.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { headOf } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -51,7 +51,7 @@ export function createExamples(server) {
         'Or {count} sentence of the project',
         'Or {count} sentences of the project',
       );
-      progress.textContent = reason ?? progressOf(state);
+      progress.textContent = reason === null ? progressOf(server, state) : refusalIn(server, reason);
       replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
     },
   };
@@ -61,9 +61,12 @@ function surveyOf({ surveys, record }) {
   return surveys[record.model.name] ?? null;
 }
 
-function progressOf(state) {
+function progressOf({ ask }, state) {
   const survey = surveyOf(state);
-  if (!survey) return say('Every head is read over all of them. The server keeps none.');
+  if (!survey)
+    return ask.isHere?.(state.record.model.name)
+      ? say('Every head is read over all of them. They do not leave this page.')
+      : say('Every head is read over all of them. The server keeps none.');
   const { done, sentences, found } = survey;
   const skipped = found?.skipped.length ?? 0;
   const read = sayCount(sentences.length, '{done} of {count} sentence read.', '{done} of {count} sentences read.', {

@@ -22,6 +22,7 @@ import { lens } from '../instruments/lens.js';
 import { wordLinks } from '../instruments/links.js';
 import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
+import { noModel } from '../transport/requests.js';
 import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
@@ -47,8 +48,7 @@ let inspectors = 0; // a notebook shows several viewers, and ids must differ
 export function createInspector(server) {
   const { store } = server;
   inspectors += 1;
-  const names = TABS.filter((id) => !server.ask?.refuses?.includes(id)); // a page without a server has no Examples
-  const panels = names.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
+  const panels = TABS.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
   addRovingFocus(tabs, (place, key) => {
     const to = {
@@ -57,12 +57,12 @@ export function createInspector(server) {
       Home: 0,
       End: tabs.length - 1,
     }[key];
-    if (to !== undefined) store.change({ panel: names[to] });
+    if (to !== undefined) store.change({ panel: TABS[to] });
     return to;
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, OF_STATUS)) drawStatus(store, status, state);
+    if (differs(state, before, OF_STATUS)) drawStatus(server, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -114,7 +114,7 @@ function drawPanels(panels, state) {
   }
 }
 
-function drawStatus(store, status, state) {
+function drawStatus({ store, ask }, status, state) {
   const { busy, error, shown, record } = state;
   status.classList.toggle('hl-is-busy', Boolean(busy));
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
@@ -125,7 +125,7 @@ function drawStatus(store, status, state) {
   else if (state.aside)
     drawBack(store, status, say('Opened from In short'), say('Back to the view from before'), closeAside);
   else if (shown) drawView(store, status, state);
-  else draw(record ? viewOf(state) : '');
+  else draw(record ? viewOf(state) || (ask ? '' : noModel()) : '');
 }
 
 // What the panels are about; empty for the model's own translation alone. Heads that are still muted for the next view

@@ -7,8 +7,8 @@ import { askImportance, showMuted } from '../transport/effects.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { givenIds } from '../domain/payload.js';
-import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../state/mutes.js';
-import { whyNot } from '../transport/requests.js';
+import { baselineGiven, isOutcome } from '../state/mutes.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -16,6 +16,8 @@ import { differs, isMuted, sourceView } from '../state/queries.js';
 import { actionButton, actions, note, section } from '../drawing/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { headList, headMap } from '../instruments/head_map.js';
+import { createQuestion } from '../instruments/question.js';
+import { pruning } from '../instruments/pruning.js';
 import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
 
@@ -24,6 +26,7 @@ export function createMute(server) {
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
   const baseline = createBaseline(server);
+  const ofPruning = createQuestion(server, pruning);
   return {
     node: element(
       'div',
@@ -32,12 +35,14 @@ export function createMute(server) {
       baseline.node,
       outcome,
       section(say('Which heads matter for this sentence?'), map),
+      ofPruning.node,
     ),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
       if (moved) drawChoices(server, choices, state);
       baseline.draw(state, before);
+      ofPruning.draw(state, before);
       const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
       if (moved || changed) drawOutcome(server, outcome, state);
       if (moved || changed || source.importance !== former.importance) drawImportance(server, map, state);
@@ -88,7 +93,7 @@ function drawChoices(server, node, state) {
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );
-  if (reason) node.append(note(reason));
+  if (reason) node.append(note(refusalIn(server, reason)));
 }
 
 // What was measured of each head alone.
@@ -110,7 +115,7 @@ function changeText({ instead, baseline }) {
 // Why the heads cannot be tried, in one sentence; null if they can.
 function whyNoImportance(server, state) {
   if (baselineGiven(state) === null) return say('Type another sentence above.');
-  return whyNot(server, nameOfImportance(state));
+  return whyNot(server, 'importance');
 }
 
 function drawOutcome(server, node, state) {
@@ -167,7 +172,7 @@ function drawImportance(server, node, state) {
   const reason = whyNoImportance(server, state);
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
-  const isUsual = nameOfMute(state) === 'mute';
+  const isUsual = state.instead.baseline === 'zero' && state.instead.row === null;
   const invitation = isUsual
     ? say('Mute each head alone to see how the log-probability of this translation changes.')
     : say(
@@ -175,7 +180,7 @@ function drawImportance(server, node, state) {
       );
   replaceKeepingFocus(
     node,
-    note(reason ?? invitation),
+    note(reason === null ? invitation : refusalIn(server, reason)),
     actions(
       actionButton(
         sayCount(count, 'Try all {count} head', 'Try all {count} heads'),

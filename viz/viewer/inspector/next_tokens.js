@@ -6,9 +6,9 @@ import { forceToken, showMuted } from '../transport/effects.js';
 import { isOutcome } from '../state/mutes.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
-import { continues } from '../summary/facts.js';
+import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -56,7 +56,10 @@ function drawNextTokens(server, node, state) {
 export function alternatives(server, { record }, step) {
   const reason = whyNot(server, 'force');
   const list = toldApart(record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
-  return [element('ol', { class: 'hl-next' }, ...list), note(reason ?? forceHint())];
+  return [
+    element('ol', { class: 'hl-next' }, ...list),
+    note(reason === null ? forceHint() : refusalIn(server, reason)),
+  ];
 }
 
 // Of two entries that look alike, the one that goes on with a word begins with an ellipsis.

@@ -4,7 +4,7 @@ import { element, replaceKeepingFocus } from '../drawing/dom.js';
 import { compareWithReference, scoreTranslation, showReference } from '../transport/effects.js';
 import { fixed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
 import { actionButton, actions, note, numberText, section, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
@@ -27,7 +27,7 @@ export function createOwnTranslation(server) {
     draw(state, before) {
       const reason = whyNot(server, 'score');
       box.disabled = button.disabled = reason !== null;
-      hint.textContent = reason ?? '';
+      hint.textContent = refusalIn(server, reason ?? '');
       if (differs(state.home, before.home, ['record', 'scored'])) drawResult(server, result, state.home);
     },
   };

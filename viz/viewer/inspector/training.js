@@ -6,7 +6,7 @@ import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/e
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
-import { whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
@@ -63,7 +63,7 @@ function noticeOf(training) {
 
 function drawNothing(server, node, state) {
   const reason = whyNot(server, 'training') ?? noticeOf(trainingOf(state));
-  if (reason) node.replaceChildren(note(reason));
+  if (reason) node.replaceChildren(note(refusalIn(server, reason)));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(

@@ -32,7 +32,6 @@ const PATHS = {
 export const contributions = {
   name: 'contributions',
   panel: 'step',
-  isServerOnly: true,
   title: () => say('Why this word?'),
   doing: () => say('Adding up what wrote this word'),
   ask: contributionsOf,

@@ -12,7 +12,6 @@ import { say } from '../locales/language.js';
 export const wordLinks = {
   name: 'links',
   panel: null, // the strip, which is always in sight, shows links too
-  isServerOnly: true,
   title: () => say('Which words belong together?'),
   doing: () => say('Linking the words'),
   ask: linksOf,

@@ -4,7 +4,7 @@ import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { askQuestion } from '../transport/effects.js';
 import { isAnswered, toggleQuestion } from '../state/questions.js';
 import { SUBJECTS, questionOf } from './instruments.js';
-import { isRefused, whyNot } from '../transport/requests.js';
+import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
 import { note } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
@@ -19,7 +19,7 @@ export function createQuestion(server, { name, title, create }) {
   const { store } = server;
   const { nothing = () => '', controls = null, draw } = create(store);
   const body = element('div', { class: 'hl-answer' });
-  const lack = isRefused(server, name) ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
+  const lack = element('span', { class: 'hl-soft' }, say('not in this page'));
   const summary = element('summary', {}, element('h3', {}, title()), lack);
   const node = element(
     'details',
@@ -38,6 +38,7 @@ export function createQuestion(server, { name, title, create }) {
       if (!differs(state, before, INPUTS)) return;
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
+      lack.hidden = server.ask !== null || Boolean(state.answers[name]?.answer);
       controls?.draw(state, before, whyNot(server, name));
       replaceKeepingFocus(body, ...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
       if (isOpened) scrollToTop(node);
@@ -57,7 +58,8 @@ function contentOf(server, state, name, { nothing, draw }, body) {
   const kept = state.answers[name];
   const isCurrent = question !== null && isAnswered(state, name, question);
   body.classList.toggle('hl-stale', !reason && question !== null && !isCurrent);
-  if (reason || !question) return [note(reason ?? nothing(state))];
+  const isKept = !server.ask && isCurrent && kept?.answer; // in a file, what was open
+  if ((reason || !question) && !isKept) return [note(reason ? refusalIn(server, reason) : nothing(state))];
   if (kept?.answer) return draw(state, kept.answer, kept.question);
   return isCurrent ? [note(say('There is no answer.'), ' ', askAgain(server, name))] : [];
 }

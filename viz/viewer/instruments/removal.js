@@ -14,7 +14,6 @@ import { say, sayCount, tell } from '../locales/language.js';
 export const removal = {
   name: 'removal',
   panel: 'head',
-  isServerOnly: true,
   title: () => say('Do the weights tell the truth?'),
   doing: () => say('Removing cells of this row'),
   ask: removalOf,

@@ -15,7 +15,6 @@ const LISTED = 5; // pairs of single parts
 export const scoreSplit = {
   name: 'score_split',
   panel: 'cell',
-  isServerOnly: true,
   title: () => say('Why does it look there?'),
   doing: () => say('Splitting the score'),
   ask: ofPinnedCell,

@@ -19,7 +19,6 @@ const limitOf = (kind) =>
 export const writing = {
   name: 'writing',
   panel: 'cell',
-  isServerOnly: true,
   title: () => say('What does it write from there?'),
   doing: () => say('Reading what the head writes'),
   ask: ofPinnedCell,

@@ -41,6 +41,10 @@ export function spokenLanguage() {
   return spoken.code;
 }
 
+export function spokenTexts() {
+  return { ...spoken.texts };
+}
+
 // Texts
 
 // A text with its values. The first argument is a literal, so that a test can collect all texts.
@@ -182,7 +186,8 @@ export function offerLanguages(list, take) {
 export function reopenIn(code, model) {
   const parameters = new URLSearchParams(location.hash.slice(1));
   parameters.set('lang', code);
-  if (parameters.has('model')) parameters.set('model', model); // the one of the link is on screen, if the chosen one failed
+  // The one of the link is on screen, and of a page where nothing is there is none, if the chosen one failed.
+  if (!parameters.has('playground')) parameters.set('model', model);
   const typed = document.querySelector('#hl-sentence :is(textarea, input)')?.value.trim();
   history.replaceState(typed ? { typed } : null, '', isText() ? undefined : `#${parameters}`);
   location.reload();

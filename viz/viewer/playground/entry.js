@@ -79,7 +79,6 @@ export function withOwnModels(ask, engine, settings) {
     worker.postMessage({ embedded: { name, files } });
     own.set(name, { worker, ask: workerAsker(worker) });
   };
-  const isOwn = (name) => own.has(name);
-  const isHere = (name) => Boolean(ask.isLocal) || isOwn(name); // no request leaves the page
-  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn, isHere });
+  const isHere = (name) => Boolean(ask.isLocal) || own.has(name); // no request leaves the page
+  return Object.assign(both, { kept: ask.kept, add, isHere });
 }

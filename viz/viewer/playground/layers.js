@@ -5,6 +5,7 @@
 // @ts-nocheck
 
 import { sum } from '../domain/math.js';
+import { attendBack } from '../engine/gradients.js';
 import { attend, normalise } from '../engine/network.js';
 import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';
@@ -114,32 +115,6 @@ export function attention({ memory, tape }, shape, queries, keys, { isCausal = f
     tape.push(() => attendBack(shape, queries.of, keys, joined, { query, key, output, count, found }));
   });
   return { joined, weights };
-}
-
-// The gradients of one row.
-function attendBack({ width, headWidth, heads }, queries, { of: keys, stride }, joined, row) {
-  const gradients = new Float32Array(row.count); // of the weights of a head
-  for (let head = 0; head < heads; head += 1) {
-    const [query, first, output] = [row.query, row.key, row.output].map((start) => start + head * headWidth);
-    const weights = row.found.array.subarray(row.found.start + head * row.found.stride);
-    let mean = 0;
-    for (let key = 0, at = first + width; key < row.count; key += 1, at += stride) {
-      let gradient = 0;
-      for (let place = 0; place < headWidth; place += 1) {
-        gradient += joined.gradient[output + place] * keys.value[at + place];
-        keys.gradient[at + place] += weights[key] * joined.gradient[output + place];
-      }
-      gradients[key] = gradient;
-      mean += gradient * weights[key];
-    }
-    for (let key = 0, at = first; key < row.count; key += 1, at += stride) {
-      const gradient = weights[key] * (gradients[key] - mean) * headWidth ** -0.5; // of query times key
-      for (let place = 0; place < headWidth; place += 1) {
-        queries.gradient[query + place] += gradient * keys.value[at + place];
-        keys.gradient[at + place] += gradient * queries.value[query + place];
-      }
-    }
-  }
 }
 
 // The mean cross-entropy of the labels in nats, with its gradient; the log-probability of each label; and the token of

@@ -8,14 +8,15 @@ import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
 import { chartsOf } from './charts.js';
-import { save } from '../matrix/save_menu.js';
+import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
-import { zip } from './directory.js';
+import { zip } from '../engine/tensors/zip.js';
 import { createMatrices } from './matrices.js';
 import { createChallenges } from './challenges.js';
 import { createOwnPairs } from './own_pairs.js';
-import { HINTS, SWITCHES, USUAL, addressOf, settingsOf, stepOf, titlesOf } from './settings.js';
+import { USUAL, addressOf, settingsOf, stepOf, titlesOf } from './settings.js';
+import { createSwitch, createSwitches, nameOf } from './switches.js';
 import { OWN, taskNamed } from './tasks.js';
 import { BOTH, WHY_STEPS, createWhy } from './why.js';
 
@@ -140,7 +141,9 @@ function take(play, frames) {
 }
 
 function keep(play, { identity, files }, opens) {
-  if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
+  const inFolder = Object.entries(files).map(([name, bytes]) => [`${identity.name}/${name}`, bytes]);
+  const zipped = zip(Object.fromEntries(inFolder));
+  if (!opens) return save(new Blob(zipped, { type: 'application/zip' }), `${identity.name}.zip`);
   play.giveWay();
   const named = { task: tell(identity.task), steps: identity.steps };
   return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);
@@ -178,7 +181,7 @@ function build(play) {
   play.status = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   play.charts = element('div', { class: 'hl-play-charts' });
   play.trainings = element('div', { class: 'hl-play-sides' });
-  const switches = settings.map((_, side) => createSwitches(play, side));
+  const switches = settings.map((_, side) => createSwitches(play, side, beginAfterAsking));
   play.challenges = createChallenges((name, task) => takeOn(play, name, task));
   node.classList.toggle('hl-no-hints', play.challenge !== null);
   const close = createButton('hl-tab', leave, {}, say('Close'));
@@ -253,7 +256,7 @@ function createControls(play) {
   const [first, second] = play.settings;
   const other = second ? [first] : [first, { ...first, positions: !first.positions }];
   return actions(
-    createSwitch(play, 0, 'task'),
+    createSwitch(play, 0, 'task', beginAfterAsking),
     play.start,
     actionButton(say('One step'), single),
     actionButton(say('Start again'), () => restart(play)),
@@ -262,11 +265,6 @@ function createControls(play) {
       beginAfterAsking(play, other),
     ),
   );
-}
-
-// A and B, where there are two.
-function nameOf({ settings }, side) {
-  return settings.length > 1 ? 'AB'[side] : '';
 }
 
 // Each training with its progress, its matrices of the chosen example, and what can be done with its model.
@@ -290,30 +288,6 @@ function createSides(play) {
     return { node: element('section', labelled, bar, matrices.node), progress, matrices };
   });
   play.trainings.replaceChildren(...play.sides.map(({ node }) => node));
-}
-
-function createSwitches(play, side) {
-  const names = Object.keys(SWITCHES).filter((name) => name !== 'task');
-  const title = `${say('Switches')} ${nameOf(play, side)}`.trim();
-  const list = element('div', { class: 'hl-play-switches' }, ...names.map((name) => createSwitch(play, side, name)));
-  return element('section', { class: 'hl-panel', 'aria-label': title }, element('h3', {}, title), list);
-}
-
-// A list of values. A change begins the training again and is written into the address.
-function createSwitch(play, side, name) {
-  const { label, text = String } = SWITCHES[name];
-  const values = SWITCHES[name].values.filter((value) => value !== OWN || play.pairs !== null);
-  const id = `hl-play-${name}-${side}`;
-  const own = play.settings[side][name];
-  const options = values.map((value, place) => new Option(text(value), place, false, value === own));
-  const list = element('select', { class: 'hl-box', 'aria-describedby': id }, ...options);
-  list.addEventListener('change', () => {
-    const change = { [name]: values[Number(list.value)] };
-    const changed = (each, place) => (place === side || name === 'task' ? { ...each, ...change } : each);
-    beginAfterAsking(play, play.settings.map(changed));
-    play.node.querySelector(`[aria-describedby="${id}"]`)?.focus();
-  });
-  return element('label', {}, tell(label), list, element('span', { class: 'hl-soft', id }, tell(HINTS[name])));
 }
 
 // The examples, whose matrices a click shows, and a word of the person: what is right, and what is written.

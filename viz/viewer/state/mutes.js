@@ -26,16 +26,6 @@ export function muteQuestion(state) {
   return given && { do: 'mute', ...given };
 }
 
-// The names under which a page without a server knows what is asked of muted heads, and of each head muted alone in all
-// rows: it has no baseline but nothing.
-export function nameOfMute({ instead }) {
-  return instead.baseline === 'zero' && instead.row === null ? 'mute' : 'baseline';
-}
-
-export function nameOfImportance({ instead }) {
-  return instead.baseline === 'zero' ? 'importance' : 'baseline';
-}
-
 // Whether the outcome on screen belongs to the muted heads and to what they give instead.
 /** @type {(state: State) => boolean} */
 export function isOutcome(state) {

@@ -22,7 +22,6 @@ import { differingPlaces } from '../domain/counterparts.js';
 import { gridChanged, shownGrid } from '../state/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
 import { toggleQuestion } from '../state/questions.js';
-import { isRefused } from '../transport/requests.js';
 import { canRemove, createRemoved, drawRemoved } from './removed.js';
 import { createWordMenu } from './word_menu.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
@@ -72,8 +71,8 @@ function createButtons(server) {
   const button = (name, title, text, act) => createButton(`hl-tab hl-links-tab ${name}`, act, { title }, text);
   const toggle = button('', links, say('Word links'), () => toggleLinks(store));
   const beside = button('hl-beside-tab', others, say('Side by side'), () => toggleBeside(store));
-  toggle.hidden = isB || isRefused(server, 'links');
-  beside.hidden = isB || isRefused(server, 'beside');
+  toggle.hidden = isB || !server.ask;
+  beside.hidden = isB || !server.ask;
   return { toggle, beside };
 }
 

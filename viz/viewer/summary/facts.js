@@ -2,7 +2,7 @@
 
 import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
-import { KINDS } from '../domain/payload.js';
+import { KINDS, continues } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
 import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
@@ -78,11 +78,6 @@ function nameOf({ places, text }, tokens) {
   };
   const [before, after] = [places[0] - 1, places.at(-1) + 1];
   return `${joins(before) ? JOINED : ''}${text.trim()}${joins(after) ? JOINED : ''}`;
-}
-
-// Whether a token continues the text before it: there is no space between them.
-export function continues({ piece = '▁', word }) {
-  return word !== null && !piece.startsWith('▁');
 }
 
 function hasLetters({ text }) {

@@ -77,7 +77,7 @@ function aboutPieces() {
 function rest(server, state) {
   const { busy, record, summary, shown } = state;
   const reason = whyNot(server, 'summary');
-  if (reason) return [note(reason)];
+  if (reason) return server.ask ? [note(reason)] : [];
   if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
   if (busy) return [];
   if (!summary)

@@ -9,7 +9,7 @@ import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO } from '../state/store.js';
 import { besideQuestion, isUpToDate } from '../state/comparison.js';
-import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from '../state/mutes.js';
+import { baselineGiven, isOutcome, muteQuestion } from '../state/mutes.js';
 import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
@@ -59,7 +59,7 @@ function followMutes(server, state, before) {
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (!isOutcome(state)) {
-    if (muteQuestion(state) && !whyNot(server, nameOfMute(state))) askMuted(server);
+    if (muteQuestion(state) && !whyNot(server, 'mute')) askMuted(server);
   }
 }
 
@@ -204,7 +204,7 @@ async function followBeside(server, state, before) {
 function followImportance(server, state, before) {
   if (!importanceBeside(state) || importanceOf(state)) return;
   if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
-  if (!whyNot(server, nameOfImportance(state))) askImportance(server);
+  if (!whyNot(server, 'importance')) askImportance(server);
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.
@@ -286,7 +286,7 @@ export async function askImportance(server) {
   const before = store.get();
   const given = baselineGiven(before);
   if (!given) return;
-  const refusal = whyNot(server, nameOfImportance(before));
+  const refusal = whyNot(server, 'importance');
   if (refusal) return store.change({ error: refusal });
   const { instead } = before;
   const read = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });

@@ -2,9 +2,8 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { needsServer } from '../domain/server_only.js';
 import { sameQuestion } from '../state/questions.js';
-import { QUESTIONS, SERVER_ONLY, instrumentNamed } from '../instruments/instruments.js';
+import { QUESTIONS, instrumentNamed } from '../instruments/instruments.js';
 import { taskOf } from '../domain/payload.js';
 import { trainingStep } from '../state/queries.js';
 import { VALUES } from '../values/values.js';
@@ -48,9 +47,9 @@ export function startWorker(code, name) {
 
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
-// the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
-// request names those in its property `refuses`. `isOwn` says of which models the engine in the page answers, also where
-// there is a server. One whose models the browser keeps gives their titles by `kept()`.
+// the position in the queue, or the progress as text; `signal` cancels the work. `isHere` says of
+// which models the engine in the page answers, also where there is a server. One whose models the browser keeps gives their
+// titles by `kept()`.
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
@@ -85,23 +84,24 @@ export function createClient(store, ask) {
   return server;
 }
 
-// Whether this page can never answer a request.
-export function isRefused({ ask }, name) {
-  return !ask || Boolean(ask.refuses?.includes(name));
+export function noModel() {
+  return say('This file has no model. Its first line leads to Headlight, which can do this.');
 }
 
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
-  if (!ask) return say('This file has no model. Its first line leads to Headlight, which can do this.');
-  if (isRefused({ ask }, name)) return tell(needsServer().said);
-  if (SERVER_ONLY.includes(name) && ask.isOwn?.(store.get().record?.model.name))
-    return say('Not available for a model that was trained in this page.');
+  if (!ask) return noModel();
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
     return say('Not available with heads muted. Go back to the view without muting.');
   if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
   return say(
     'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.',
   );
+}
+
+// The same for a panel: a file without a model says it once, above all panels.
+export function refusalIn({ ask }, reason) {
+  return ask ? reason : '';
 }
 
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the

@@ -1,0 +1,172 @@
+// Word links, as model/analysis/alignment.py defines them: which words of a sentence and its translation belong together.
+
+import { focusesOf } from './measures.js';
+import { rounded } from './payload.js';
+import { sum } from '../domain/math.js';
+import { fault } from '../locales/language.js';
+
+const LONGEST = 30; // characters of a wrong link in a sentence
+
+// Links by the head of most focus, by the average and, if given, by one head of cross-attention; errors against the person's own
+// links, `gold` in Pharaoh form. `translation` is that of a pass over given ids.
+/** @type {(translation: any, asked: { head?: any; gold?: string }) => any} */
+export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) {
+  if (head && head[0] !== 'cross') throw fault('Only a head of cross-attention links words; choose one.');
+  const [source, target] = [tokens.source, tokens.predicted].map((side) => side.map(({ word }) => word));
+  const { focus, offsets } = focusesOf(
+    cross,
+    source.map((word) => word !== null),
+  );
+  const all = focus.flatMap((values, layer) => values.map((value, place) => ({ value, at: [layer, place] })));
+  const best = all.reduce((most, one) => (one.value > most.value ? one : most)).at;
+  const reference = gold.trim() === '' ? null : parseGold(gold, sizeOf(source), sizeOf(target));
+  const found = (name, at) => {
+    const shifted = at !== null && offsets[at[0]][at[1]] < 0;
+    const rows = shifted ? [null, ...target.slice(0, -1)] : target;
+    return methodOf(name, at && ['cross', ...at], shifted, choicesOf(meanOver(cross, at), rows, source), reference);
+  };
+  const methods = [found('best head', best), found('average', null)];
+  return {
+    methods: head ? [...methods, found('head', head.slice(1))] : methods,
+    coverage: coverageOf(meanOver(cross, null), source).map(rounded),
+    source_words: wordTexts(tokens.source),
+    target_words: wordTexts(tokens.predicted),
+    gold: reference && sorted(reference.possible),
+  };
+}
+
+// The links by which each word of the translation chooses a source word, and by which each source word chooses.
+function choicesOf(weights, rows, columns) {
+  const turned = columns.map((_, key) => weights.map((row) => row[key]));
+  return {
+    forward: strongest(mergedOf(weights, rows, columns)).map(([to, from]) => nameOf([from, to])),
+    backward: strongest(mergedOf(turned, columns, rows)).map(nameOf),
+    sources: sizeOf(columns),
+  };
+}
+
+function methodOf(name, head, shifted, { forward, backward, sources }, reference) {
+  const shared = forward.filter((link) => backward.includes(link));
+  const either = new Set([...forward, ...backward]);
+  const grown = growDiagonally(new Set(shared), sorted(either));
+  const linked = new Set(sorted(grown).map(([from]) => from));
+  return {
+    name,
+    head,
+    shifted,
+    agreement: either.size > 0 ? rounded(shared.length / either.size) : 0,
+    links: sorted(forward),
+    grown: sorted(grown),
+    unlinked: Array.from({ length: sources }, (_, from) => from).filter((from) => !linked.has(from)),
+    errors: reference && { links: errorOf(forward, reference), grown: errorOf([...grown], reference) },
+  };
+}
+
+function nameOf(link) {
+  return link.join('-');
+}
+
+function sorted(names) {
+  const found = [...names].map((name) => name.split('-').map(Number));
+  return found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+}
+
+function sizeOf(words) {
+  return 1 + Math.max(-1, ...words.filter((word) => word !== null));
+}
+
+// The weights of a head, or the mean of all heads, as rows.
+function meanOver({ layers, heads, rows, columns, weights }, head) {
+  const size = rows * columns;
+  const chosen = head ? [head[0] * heads + head[1]] : Array.from({ length: layers * heads }, (_, place) => place);
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from(
+      { length: columns },
+      (__, key) => sum(chosen.map((place) => weights[place * size + row * columns + key])) / chosen.length,
+    ),
+  );
+}
+
+// Weights between words: the sum over the tokens of a word that is read, the mean over the rows of one that reads.
+function mergedOf(weights, rows, columns) {
+  const merged = Array.from({ length: sizeOf(rows) }, () => Array(sizeOf(columns)).fill(0));
+  rows.forEach((to, row) => {
+    if (to === null) return;
+    const count = rows.filter((word) => word === to).length;
+    columns.forEach((from, key) => {
+      if (from !== null) merged[to][from] += weights[row][key] / count;
+    });
+  });
+  return merged;
+}
+
+// The largest value of each row, [row, column]; none if all are 0.
+function strongest(rows) {
+  const found = rows.map((values, row) => [row, values.indexOf(Math.max(...values))]);
+  return found.filter(([row, column]) => rows[row][column] > 0);
+}
+
+// The shared links, and links of either direction that touch one of them while one of their words has no link (grow-diag).
+function growDiagonally(found, candidates) {
+  const [from, to] = [0, 1].map((side) => new Set(sorted(found).map((link) => link[side])));
+  for (let size = -1; size !== found.size;) {
+    size = found.size;
+    for (const [source, target] of candidates) {
+      const near = [-1, 0, 1].flatMap((i) => [-1, 0, 1].map((j) => nameOf([source + i, target + j])));
+      if ((from.has(source) && to.has(target)) || !near.some((link) => found.has(link))) continue;
+      found.add(nameOf([source, target]));
+      from.add(source);
+      to.add(target);
+    }
+  }
+  return found;
+}
+
+// About 1 for a word that is translated once.
+function coverageOf(weights, words) {
+  const found = Array(sizeOf(words)).fill(0);
+  words.forEach((word, key) => {
+    if (word !== null) found[word] += sum(weights.map((row) => row[key]));
+  });
+  return found;
+}
+
+// The words of a sentence as a person reads them.
+function wordTexts(tokens) {
+  const words = Map.groupBy(
+    tokens.filter(({ word }) => word !== null),
+    ({ word }) => word,
+  );
+  return [...words.keys()].sort((one, other) => one - other).map((word) => textOf(words.get(word)));
+}
+
+function textOf(tokens) {
+  return tokens.map(({ text }) => text.trim()).join('');
+}
+
+// The links that a person has written, such as 0-0 1p1, where p is a possible link.
+function parseGold(line, sources, targets) {
+  const [sure, possible] = [new Set(), new Set()];
+  for (const link of line.split(/\s+/u).filter(Boolean)) {
+    const [, from, kind, to] = /^([0-9]{1,6})([-p])([0-9]{1,6})$/u.exec(link) ?? [];
+    if (kind === undefined)
+      throw fault('{link} is not a valid link; write 3-4 or 3p4.', { link: `'${link.slice(0, LONGEST)}'` });
+    const name = nameOf([Number(from), Number(to)]);
+    possible.add(name);
+    if (kind === '-') sure.add(name);
+  }
+  for (const [source, target] of sorted(possible))
+    if (source >= sources || target >= targets)
+      throw fault(
+        'The link {source}-{target} is outside the sentence; its words are 0 to {last_source}, and those of the translation 0 to {last_target}.',
+        { source, target, last_source: sources - 1, last_target: targets - 1 },
+      );
+  return { sure, possible };
+}
+
+// The alignment error rate (Och and Ney 2003).
+function errorOf(found, { sure, possible }) {
+  const hits = sum(found.map((link) => Number(sure.has(link)) + Number(possible.has(link))));
+  const total = found.length + sure.size;
+  return total > 0 ? rounded(1 - hits / total) : 0;
+}

@@ -1,0 +1,124 @@
+// Whether the weights tell the truth: removes the strongest cells of a row in five rankings and measures a word's probability, as
+// model/analysis/faithfulness.py defines it.
+
+import { dot, sum } from '../domain/math.js';
+import { copiesTogether, headVectors, hiddenWith } from './analysis.js';
+import { predict } from './model.js';
+import { attend, post } from './network.js';
+import { rounded } from './payload.js';
+import { rolloutRow } from './rollout.js';
+import { attentionIn, rowAt, stacksOf } from './stack.js';
+import { createRandom } from './tensors/random.js';
+
+const MOST_REMOVED = 10; // cells
+const RANDOM_ORDERS = 5; // whose mean is drawn
+
+export async function removal(translator, { text, ids, kind, layer, head = null, row, step }, pause) {
+  const { model, tokenizers } = translator;
+  const stacks = stacksOf(translator, text, ids);
+  const { sublayer, attention } = attentionIn(stacks, kind, layer);
+  const heads = head === null ? Array.from({ length: model.network.heads }, (_, each) => each) : [head];
+  const count = kind === 'decoder' ? row + 1 : attention.columns;
+  const orders = ordersOf(scoresOf(model.network, stacks.trace, sublayer, heads, row), count);
+  const gates = orders.flatMap(({ order }) =>
+    Array.from({ length: order.length + 1 }, (_, removed) =>
+      gatesWithout(model.network, { kind, layer, attention }, heads, row, order.slice(0, removed), count),
+    ),
+  );
+  const chances = await chancesWith(model, stacks, { kind, layer, gates, row, step }, ids[step], pause);
+  const curves = orders.map(({ name, order }, place) => {
+    const size = order.length + 1; // the same for each order
+    return { name, order, probabilities: chances.slice(place * size, (place + 1) * size) };
+  });
+  const random = curves.splice(-RANDOM_ORDERS).map(({ probabilities }) => probabilities);
+  const means = random[0].map((_, removed) => sum(random.map((each) => each[removed])) / RANDOM_ORDERS);
+  curves.push({ name: 'random', order: [], probabilities: means });
+  for (const curve of curves) curve.probabilities = curve.probabilities.map(rounded);
+  return {
+    curves,
+    tokens: { [ids[step]]: tokenizers.target.tokens([ids[step]])[0] },
+  };
+}
+
+// The score of each key by each ranking, over the chosen heads.
+function scoresOf(network, trace, { kind, layer, attention, x, y, norm, sum: after }, heads, row) {
+  const { keys, columns, weightOf } = attention;
+  const { width } = network;
+  const vectors = headVectors(network, kind, layer, keys, columns);
+  const each = (scoreOf) => Array.from({ length: columns }, (_, key) => scoreOf(key));
+  const lost = each((key) =>
+    Float64Array.from({ length: width }, (_, at) =>
+      sum(heads.map((head) => weightOf(head, row, key) * vectors[head][key * width + at])),
+    ),
+  );
+  const [read, added, written] = [x, y, after].map((rows) => rowAt(network, rows, row));
+  const whole = network.preNorm ? written : post(network, read, added.slice(), norm);
+  const without = (part) =>
+    post(
+      network,
+      read,
+      added.map((value, at) => value - part[at]),
+      norm,
+    );
+  return {
+    weight: each((key) => sum(heads.map((head) => weightOf(head, row, key))) / heads.length),
+    norm: lost.map((part) => Math.hypot(...part)),
+    rollout: rolloutRow(trace, kind, layer, row),
+    'value zeroing': lost.map((part) => turned(without(part), whole)),
+  };
+}
+
+// The cosine distance.
+function turned(one, other) {
+  return 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
+}
+
+// The keys that are removed, in their order, by each ranking and in random orders, the same as those of torch.randperm.
+function ordersOf(scores, count) {
+  const keys = Array.from({ length: count }, (_, key) => key);
+  const random = createRandom(0);
+  const shuffled = () => {
+    const order = [...keys];
+    for (let place = 0; place + 1 < count; place += 1) {
+      const other = place + (random() % (count - place));
+      [order[place], order[other]] = [order[other], order[place]];
+    }
+    return order;
+  };
+  const ranked = Object.entries(scores).map(([name, values]) => ({
+    name,
+    order: keys.toSorted((one, other) => values[other] - values[one]),
+  }));
+  const others = Array.from({ length: RANDOM_ORDERS }, () => ({ name: 'random', order: shuffled() }));
+  return [...ranked, ...others].map(({ name, order }) => ({ name, order: order.slice(0, MOST_REMOVED) }));
+}
+
+// Gates that put what heads give without some keys of a row in the place of their outputs; without all keys they give zero.
+/** @type {(network: any, place: any, heads: number[], row: number, removed: number[], count: number) => Gates} */
+function gatesWithout(network, { kind, layer, attention: { queries, keys } }, heads, row, removed, count) {
+  const instead = new Float32Array(network.width);
+  const query = { array: queries.array, start: queries.start + row * queries.stride };
+  if (removed.length < count) attend(network, query, keys, count, null, { array: instead, start: 0 }, null, removed);
+  const gate = { closed: heads, instead };
+  return (ofKind, ofLayer, at) => (ofKind === kind && ofLayer === layer && at === row ? gate : null);
+}
+
+// The probability of a word at a step with each of these gates.
+async function chancesWith(model, { trace, cross }, { kind, layer, gates, row, step }, word, pause) {
+  const { width } = model.network;
+  const first = kind === 'encoder' ? 0 : Math.min(row, step); // nothing changes before the row
+  const size = copiesTogether(trace.cross.columns, step + 1 - first);
+  const found = [];
+  for (let start = 0; start < gates.length; start += size) {
+    const part = gates.slice(start, start + size);
+    const hidden = hiddenWith(model.network, { trace, cross }, { kind, layer, gates: part }, first, step + 1);
+    const length = (step + 1 - first) * width;
+    const last = new Float32Array(part.length * width);
+    part.forEach((_, copy) =>
+      last.set(hidden.subarray((copy + 1) * length - width, (copy + 1) * length), copy * width),
+    );
+    found.push(...predict(model, last).map(({ logits, norm }) => Math.exp(logits[word] - norm)));
+    await pause('');
+  }
+  return found;
+}

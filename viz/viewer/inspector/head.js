@@ -130,7 +130,7 @@ function studiedRole(state, one, here) {
   const { study } = aboutModel(state);
   const [kind, layer, head] = one;
   const role = study?.roles[kind][layer]?.[head];
-  if (!role) return [];
+  if (!role || isMemory(record, kind)) return [];
   if (role === here && role !== 'mixed') return [note(bothShares(record, study, one, role))];
   const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))

@@ -120,7 +120,7 @@ function choicesOf(state, chosen, change) {
       element('span', {}, label),
       element(
         'select',
-        { class: 'hl-select', onchange: ({ target }) => change({ [name]: target.value }) },
+        { class: 'hl-box', onchange: ({ target }) => change({ [name]: target.value }) },
         ...options.map(([value, text]) => element('option', { value, selected: chosen[name] === value }, text)),
       ),
     );

@@ -184,6 +184,15 @@ def test_a_model_of_letters_has_letters(visit: Visit, real: str):
     ]
 
 
+def test_a_notice_is_not_cut(visit: Visit, real: str) -> None:
+    page = visit(f"{real}#model=de-en&text=I would like to buy a house near the river.")
+    expect(page.locator(".hl-notices")).to_contain_text("the model reads German")
+    for width, height in ((1440, 900), (1366, 768), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        fits = "(one) => one.scrollHeight <= one.clientHeight"
+        assert page.locator(".hl-result-side").evaluate(fits), f"cut at {height}"
+
+
 def test_the_translation_follows_the_typing(visit: Visit, real: str) -> None:
     """Once it rests, and as one entry of the history; a switch turns it off."""
     page = visit(real)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from model.analysis.corpus import heads_over
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
-from model.decoding.options import PAGE_BEAM, SearchOptions
+from model.decoding.options import LENGTH_PENALTY, PAGE_BEAM, SearchOptions
 from model.errors import Sentence, UserError
 from model.inputs import NOTHING
 from model.results import AblationResult, Head, Translation
@@ -79,7 +79,7 @@ def intervene(
     row: int | None = None,
     *,
     beam_size: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     target: str | Sequence[int] | None = None,
     forced: str | Sequence[int] = (),
 ) -> AblationResult:
@@ -111,7 +111,10 @@ def intervene(
 
 
 def survey_sentences(
-    translator: Translator, sentences: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+    translator: Translator,
+    sentences: Sequence[str],
+    beam_size: int = 1,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> Iterator[tuple[int, Translation | UserError]]:
     """The translation of each sentence with every weight, or why there is none; longest sentences first."""
     options = SearchOptions(beam_size, length_penalty)

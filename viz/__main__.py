@@ -15,10 +15,11 @@ from model import Translator
 from model.analysis.corpus import load_heads, save_heads
 from model.analysis.study import load_studies
 from model.command_line import run
+from model.decoding.options import LENGTH_PENALTY
 from model.errors import UserError
 from model.files import read_lines, write_text
 from model.instruments import measure_corpus
-from model.storage.checkpoint import find_model, list_models
+from model.storage.checkpoint import FIRST_MODEL, find_model, list_models
 from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
 from viz.payload import encode
@@ -28,11 +29,11 @@ from viz.study.page import PAGE, write_page
 
 def export(
     text: Annotated[tuple[str, ...], tyro.conf.Positional],
-    model: str = "de-en",
+    model: str = FIRST_MODEL,
     output: Path = Path("attention_maps.html"),
     models: Path = Path("assets/models"),
     beam: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     with_model: bool = False,
 ) -> None:
     """Translate TEXT and write the viewer with every attention weight as an HTML file that works offline.
@@ -97,7 +98,7 @@ def measure_heads(path: Path, sentences: Path | None) -> None:
 
 def trained(
     files: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    model: str = "de-en",
+    model: str = FIRST_MODEL,
     models: Path = Path("assets/models"),
     output: Path = Path("assets/trained.json"),
 ) -> None:

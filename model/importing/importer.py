@@ -142,9 +142,10 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{file} has weights that are not finite numbers; copy it again.")
     notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
-    info = model_info(origin, {}, ())
+    source, target, languages = own.plan.sides
+    named = dict(zip(("source_lang", "target_lang"), languages or (), strict=False))
+    info = model_info(origin, named, ())
     card = import_card(info, own.name, own.layout.title, "", config, notes)
-    source, target, _ = own.plan.sides
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)
 
 

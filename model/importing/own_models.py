@@ -209,7 +209,7 @@ def _sides(layout: Layout, found: Mapping[str, Tensor], said: Said, told: Told, 
         _side(layout, said, words[place] if words else None, given[place], sizes[place], frames[place], path)
         for place in range(2)
     )
-    return Sides(source, target)
+    return Sides(source, target, said.languages)
 
 
 def _side(

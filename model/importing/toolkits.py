@@ -28,6 +28,7 @@ class Said:
     start: str = ""  # what the decoder reads first, if not <s>
     has_end: bool = True  # whether a source ends with </s>
     spare_positions: int = 0  # the first learned ones, which no token has
+    languages: tuple[str, str] | None = None  # their codes
 
 
 def require(settings: Mapping[str, Any], wanted: Mapping[str, Any], title: str) -> None:
@@ -73,6 +74,17 @@ def _activation(name: object, title: str) -> str:
     return ACTIVATIONS[name]
 
 
+def _within(values: object, section: str, name: str) -> Any:
+    """A setting of a section, None if one of them is missing."""
+    found = values.get(section) if isinstance(values, dict) else None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _languages(codes: Sequence[object]) -> tuple[str, str] | None:
+    source, target = (code if isinstance(code, str) and code.isalnum() else "" for code in codes)
+    return (source, target) if source and target else None
+
+
 def _lists(values: Mapping[str, Any], title: str) -> tuple[Words, Words]:
     found = [values.get(side) for side in ("src", "tgt")]
     for words in found:
@@ -116,7 +128,7 @@ def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
     if model.get("tied_embeddings", False):
         scales[1] = scales[0]
     data = values.get("data")
-    symbols = data.get("special_symbols") if isinstance(data, dict) else None
+    symbols = _within({"data": data}, "data", "special_symbols")
     symbols = symbols if isinstance(symbols, dict) else {}
     pad, unknown, start, end = (
         str(symbols.get(f"{name}_token", usual))
@@ -128,6 +140,7 @@ def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
         (scales[0], scales[1], 1.0),
         (folder / "src_vocab.txt", folder / "trg_vocab.txt"),
         (pad, unknown, start, end),
+        languages=_languages([_within(data, side, "lang") for side in ("src", "trg")]),
     )
 
 
@@ -219,8 +232,8 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
         model, task = (_section(values["cfg"], name, title) for name in ("model", "task"))
     else:
         model = task = _section(values, "args", title)
-    languages = [task.get(f"{side}_lang") for side in ("source", "target")]
-    if not all(isinstance(each, str) and each.isalnum() for each in languages):
+    languages = _languages([task.get(f"{side}_lang") for side in ("source", "target")])
+    if languages is None:
         raise UserError(f"The settings of {title} name no languages; give both dictionaries.")
     require(
         model, {"adaptive_input": False, "no_cross_attention": False, "cross_self_attention": False}, title
@@ -240,7 +253,15 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
         "activation": _activation(model.get("activation_fn", "relu"), title),
     }
     source, target = (folder / f"dict.{language}.txt" for language in languages)
-    return Said(heads, shape, (scale, scale, 1.0), (source, target), start="</s>", spare_positions=2)
+    return Said(
+        heads,
+        shape,
+        (scale, scale, 1.0),
+        (source, target),
+        start="</s>",
+        spare_positions=2,
+        languages=languages,
+    )
 
 
 def read_marian(values: Mapping[str, Any], folder: Path) -> Said:

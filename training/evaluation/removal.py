@@ -39,7 +39,7 @@ def removal_curves(translator: Translator, pairs: Sequence[SentencePair]) -> dic
     zero and when they give their mean, and the score of greedy translations when they give zero.
     """
     choosing = [_ids(translator, pair) for pair in pairs[::4]]
-    measure = Costs(translator, pairs[2::4], choosing)
+    measure = Costs(translator, pairs[2::4] or pairs, choosing)  # fewer than three are all there is
     curves = {}
     for group in GROUPS:
         heads: list[Head] = []

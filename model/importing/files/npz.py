@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
@@ -52,7 +53,7 @@ def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return _weights(found, path), parse_yaml(text, path)
 
 
-def _weights(arrays: dict[str, np.ndarray[Any, Any]], path: Path) -> dict[str, Tensor]:
+def _weights(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float16) or array.ndim != 2:

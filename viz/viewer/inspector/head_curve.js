@@ -58,9 +58,23 @@ function curveOf(state, one, training) {
     ends: endsOf(training),
   };
   return [
+    note(alignedSince(record, training)),
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
     drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
   ];
+}
+
+// From which saved step on the model aligns: some head of cross-attention is focused enough at it and at all later ones.
+function alignedSince({ definitions }, { steps, found }) {
+  const { least } = Object.values(definitions.roles).find(({ measure }) => measure === 'focus');
+  const aligns = found.map(({ measures }) => Math.max(...measures.cross.focus.flat()) >= least);
+  const step = steps[aligns.lastIndexOf(false) + 1];
+  if (step === undefined) return say('At the last step no head of cross-attention aligns the words of this sentence.');
+  return step === steps[0]
+    ? say('Some head of cross-attention aligns the words of this sentence at every saved step.')
+    : say('The model aligns the words of this sentence from step {step} on: some head of cross-attention does.', {
+        step,
+      });
 }
 
 function sinceWhen(role, least, first, stays) {

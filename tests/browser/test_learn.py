@@ -343,3 +343,12 @@ def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: 
     assert box is not None
     assert box["height"] < 0.5 * 844
     assert view.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_chapter_keeps_the_edge_of_a_phone_free(visit: Visit, static: str):
+    view = visit(static, 390, 844)
+    brand = view.locator("#hl-brand")
+    before = brand.bounding_box()
+    view.evaluate("location.hash += '&learn=7'")
+    expect(learn(view)).to_be_visible()
+    assert brand.bounding_box() == before

@@ -13,7 +13,6 @@ from playwright.sync_api import Page, Route, expect
 
 import app
 from model import Translator
-from tests.browser.conftest import Visit
 from tests.browser.static_site import (
     CachedHandler,
     ask_page,
@@ -399,12 +398,3 @@ def test_one_file_on_a_server_asks_it_for_nothing_else(visitor, models, tmp_path
         submit(page, WORD)
         expect_translation(page, models["reverse"].translate(WORD).text)
     assert [each for each in asked if not each.startswith("blob:")] == [f"{url}headlight.html"]
-
-
-def test_a_chapter_keeps_the_edge_of_a_phone_free(visit: Visit, static: str):
-    page = visit(static, 390, 844)
-    brand = page.locator("#hl-brand")
-    before = brand.bounding_box()
-    page.evaluate("location.hash += '&learn=7'")
-    expect(page.get_by_role("complementary", name="Learn")).to_be_visible()
-    assert brand.bounding_box() == before

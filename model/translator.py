@@ -311,8 +311,10 @@ class Translator(OnHub):
         tokens = self.checkpoint.target_tokenizer.tokens
         encoder = cast(Tensor, encoded.encoded.weights)[0].cpu()
         read, predicted = tokens((BOS_ID, *target[:-1])), tokens(target)
-        taught = self.checkpoint.model.config.taught_head
-        return AttentionRecord(encoder, decoder, cross, source.tokens, read, predicted, taught)
+        config = self.checkpoint.model.config
+        return AttentionRecord(
+            encoder, decoder, cross, source.tokens, read, predicted, config.taught_head, config.is_recurrent
+        )
 
     def _search(
         self,

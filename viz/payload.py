@@ -91,6 +91,7 @@ def encode(
         "definitions": DEFINITIONS,
         **encode_measures(record),
         "taught": None if record.taught is None else list(record.taught),
+        **({"is_recurrent": True} if record.is_recurrent else {}),
         "missing": list(missing_words(record)),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
@@ -134,7 +135,14 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         source_language=payload["source_language"],
         target_language=payload["target_language"],
         attention=AttentionRecord(
-            encoder, decoder, cross, source, read, predicted, tuple(taught) if taught else None
+            encoder,
+            decoder,
+            cross,
+            source,
+            read,
+            predicted,
+            tuple(taught) if taught else None,
+            bool(payload.get("is_recurrent")),
         ),
         log_probabilities=tuple(payload["log_probabilities"]),
         alternatives=tuple(tuple(_alternative(one) for one in step) for step in payload["alternatives"]),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,6 +27,7 @@ from model.results import AttentionRecord, Token
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
+MEMORY: Role = "memory"  # of every part of a decoder without self-attention, and of no head
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
 POSITIONAL = 0.9
 EVEN_DECIMALS = 6  # both implementations round, so that they agree where an even share equals a threshold
@@ -53,6 +54,7 @@ class HeadMeasures:
     source_focus: Float[Tensor, "L H"] | None  # cross
     focus_offset: Int[Tensor, "L H"] | None  # cross: 0 or -1, see `focus_offset`
     even: Mapping[Role, float]  # the evidence for each role of the kind in rows without any preference
+    is_memory: bool = False  # of a decoder without self-attention, where no measure has a meaning
 
 
 class Measure(NamedTuple):
@@ -113,7 +115,7 @@ OFFSETS = {one.name: one.offset for one in MEASURES}
 
 def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
     """The values of MEASURES and of the tables that they name, [layer, head]; None without a meaning."""
-    return {
+    tables = {
         "confidence": heads.confidence,
         "entropy": heads.entropy,
         "offset_share": heads.positional.share,
@@ -123,6 +125,7 @@ def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
         "focus": heads.source_focus,
         "focus_offset": heads.focus_offset,
     }
+    return dict.fromkeys(tables) if heads.is_memory else tables
 
 
 class RoleDefinition(NamedTuple):
@@ -196,6 +199,9 @@ ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
         "M1 3h2v2h2v2h2v2M1 1h8",
         offset=-1,
         short="wrote",
+    ),
+    MEMORY: RoleDefinition(
+        "keeps a running memory in place of attention", "M2 8V5M5 8V3.5M8 8V2", short="memory"
     ),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
@@ -347,7 +353,8 @@ def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | 
 
 def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
     """The role of each head, as its index in ROLES: the first that applies, else mixed."""
-    roles = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
+    usual = MEMORY if measures.is_memory else "mixed"
+    roles = torch.full_like(measures.positional.offset, ROLES.index(usual))
     for index, role in reversed(list(enumerate(ROLES))):  # an earlier role replaces a later one
         evidence = role_evidence(role, measures)
         if evidence is not None:
@@ -362,10 +369,10 @@ def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     """
     source, read = record.source, record.read
     words = ~end_mask(record.predicted)
-    causal = causal_mask(len(read), len(read))
+    decoder = _measures("decoder", record.decoder, words, read, mask=causal_mask(len(read), len(read)))
     return {
         "encoder": _measures("encoder", record.encoder, ~end_mask(source), source),
-        "decoder": _measures("decoder", record.decoder, words, read, mask=causal),
+        "decoder": replace(decoder, is_memory=record.is_recurrent),
         "cross": _measures("cross", record.cross, words, source),
     }
 

@@ -32,6 +32,7 @@ MEANS = {field.name for field in fields(HeadMeasures)} - {
     "positional",
     "focus_offset",
     "even",
+    "is_memory",
 }
 ROLE_OFFSETS = torch.tensor(
     [one.offset for one in ROLE_DEFINITIONS.values() if one.measure == "offset_share"]
@@ -46,12 +47,13 @@ class MeasurePool:
         self.queries = 0
         self.sums: dict[str, Any] = {}  # over rows, by the fields of HeadMeasures
         self.even: dict[Role, float] = {}
+        self.is_memory = False
         self.counts = torch.zeros(1, 1, len(ROLE_OFFSETS), dtype=torch.long)  # [L, H, R] with a record
         self.able = torch.zeros_like(ROLE_OFFSETS)
 
     def add(self, record: AttentionRecord, measures: HeadMeasures) -> None:
         """Read the measures of one record."""
-        rows = measures.queries
+        rows, self.is_memory = measures.queries, measures.is_memory
         self.queries += rows
         for name in (*MEANS, "focus_offset"):
             value = getattr(measures, name)
@@ -74,6 +76,7 @@ class MeasurePool:
             positional=self.positional(),
             focus_offset=None if offset is None else (offset / self.queries).round().long(),  # of most rows
             even={role: total / self.queries for role, total in self.even.items()},
+            is_memory=self.is_memory,
             **means,
         )
 
@@ -81,7 +84,7 @@ class MeasurePool:
         """What answers about parts of a text add up, as plain numbers; see viz/viewer/domain/survey.js."""
         tables = {"sinks": "sink_mass", "focus": "source_focus"}
         names = ("confidence", "entropy", "sinks", "focus", "focus_offset")
-        sums = {name: self.sums[tables.get(name, name)] for name in names}
+        sums = {name: None if self.is_memory else self.sums[tables.get(name, name)] for name in names}
         return {
             "queries": self.queries,
             "sums": {name: None if one is None else one.tolist() for name, one in sums.items()},

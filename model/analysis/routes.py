@@ -115,7 +115,7 @@ def alti_shares(one: SubLayer) -> Float[Tensor, "Q P"]:
     its residual alone.
     """
     heads = cast(Attending, one.heads)
-    parts = torch.einsum("hqn,hnd->qnd", heads.weights, heads.value @ output_rows(heads.module))
+    parts = heads.added()
     own = torch.arange(len(one.x))
     if one.kind == "cross":
         parts = torch.cat([parts, one.x[:, None]], 1)
@@ -164,7 +164,7 @@ def _parts(one: SubLayer, kept: Int[Tensor, "E 2"]) -> tuple[Float[Tensor, "E P 
     is_kept = columns == heads.value.shape[1]  # of cross-attention: the residual, which has no key
     keys = columns.clamp(max=heads.value.shape[1] - 1)
     write = output_rows(heads.module)
-    brought = heads.weights[:, rows, keys, None] * (heads.value @ write)[:, keys] * ~is_kept[:, None]
+    brought = heads.added_by_heads(rows, keys) * ~is_kept[:, None]
     own = one.x[rows] * (is_kept if one.kind == "cross" else rows == columns)[:, None]
     y = torch.einsum("hqk,hkd->qd", heads.outputs, write) + one.x
     return torch.cat([brought, own[None]]).transpose(0, 1), y[rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from model.files import read_json, read_yaml
 from model.importing.files.settings import ACTIVATIONS
 
 Words = Sequence[str] | Path  # in the order of their ids, or the file that lists them
+LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
 # By their names in OpenNMT-py and eole.
 POSITIONS = {"SinusoidalInterleaved": "sinusoidal", "SinusoidalConcat": "marian"}
 
@@ -264,12 +266,14 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     )
 
 
-def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
+def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
     wanted: dict[str, Any] = {
         "type": "transformer",
-        "transformer-decoder-autoreg": "self-attention",
+        "transformer-decoder-autoreg": decoder,
+        "dec-cell": "ssru" if decoder == "rnn" else values.get("dec-cell"),
+        "transformer-rnn-projection": False,
         "transformer-train-position-embeddings": False,
         "transformer-no-projection": False,
         "transformer-tied-layers": [],
@@ -286,9 +290,21 @@ def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
             'only "" with "dan", or "n" with "da", can be imported.'
         )
     activation = _activation(values.get("transformer-ffn-activation", "swish"), title)
-    vocabularies = [
-        each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name
-    ]
-    words = (vocabularies[0], vocabularies[0]) if len(vocabularies) == 1 else None  # of two, which is which?
     shape = {"norm": norms[processing], "activation": activation}
-    return Said(_number(values, "transformer-heads", title), shape, words=words)
+    words, languages = _vocabularies(folder), _named_languages(folder)
+    return Said(_number(values, "transformer-heads", title), shape, words=words, languages=languages)
+
+
+def _named_languages(folder: Path) -> tuple[str, str] | None:
+    """The languages in the name of a vocabulary, as in vocab.enpt.spm."""
+    names = (each.name for each in folder.iterdir() if "vocab" in each.name)
+    return next(((match[1], match[2]) for name in names if (match := LANGUAGES.search(name))), None)
+
+
+def _vocabularies(folder: Path) -> tuple[Words, Words] | None:
+    """The files of both sides in a folder of Marian: one, or two whose names say which is which."""
+    found = [each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name]
+    if len(found) == 1:
+        return found[0], found[0]
+    of_side = {each.name[:3]: each for each in found}
+    return (of_side["src"], of_side["trg"]) if of_side.keys() == {"src", "trg"} else None

@@ -65,6 +65,7 @@ interface TranslationRecord extends MeasuredHeads {
   masks: ByKind<'full' | 'causal'>;
   definitions: Definitions;
   taught?: [layer: number, head: number] | null; // older payloads have none
+  is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
   muted?: { heads: Head[]; instead: Instead };
 }
@@ -228,6 +229,7 @@ interface Grid extends Matrix {
   rowGroups: Group[];
   columnGroups: Group[];
   hidden: number[] | null;
+  nothing?: number[]; // the share of nothing in each row of a running memory
 }
 interface ValueGrid extends Grid {
   high: number; // what the darkest colour means

@@ -142,8 +142,10 @@ def test_the_heads_of_a_connection_add_up_to_it(shape):
         parts = [torch.zeros_like(y)] * len(one.split)
         if one.column is not None:
             for head in range(len(write)):
-                value = heads.value[head, one.column] @ write[head]
-                parts[head] = heads.weights[head, one.row, one.column] * value
+                value, share = heads.value[head, one.column], heads.weights[head, one.row, one.column]
+                if heads.kept is not None:
+                    share = heads.kept[head, one.row, one.column]
+                parts[head] = (share * value) @ write[head]
         if one.column is None or (one.kind != "cross" and one.row == one.column):
             parts[-1] = x[one.row]
         total = sum(parts)

@@ -56,12 +56,14 @@ export function evidenceOf({ measures, roles }, role, kind, valueOf, even) {
   return valueOf(measure);
 }
 
-// The first role that applies; the last one, mixed, has no measure.
+// The first role that applies; the last one, mixed, has no measure. A memory is what no measure has a meaning for.
 /** @type {(definitions: Definitions, kind: Kind, valueOf: (name: string | null) => number | null, even: EvenShares) => string} */
 export function roleOf(definitions, kind, valueOf, even) {
   const { roles } = definitions;
-  const applies = (role) =>
-    !roles[role].measure || Number(evidenceOf(definitions, role, kind, valueOf, even)) >= roles[role].least;
+  const applies = (role) => {
+    if (role === 'memory') return valueOf('entropy') === null;
+    return !roles[role].measure || Number(evidenceOf(definitions, role, kind, valueOf, even)) >= roles[role].least;
+  };
   return /** @type {string} */ (Object.keys(roles).find(applies));
 }
 

@@ -97,15 +97,15 @@ export function measuredOf({ kinds }, definitions) {
 // The measures of each head, [layer][head].
 function headsOf({ queries, sums, counts, able }, offsets) {
   const mean = (table, layer, head) => table && table[layer][head] / queries;
-  return sums.entropy.map((row, layer) =>
+  return counts[0].map((row, layer) =>
     row.map((_, head) => {
       const shares = offsets.map((_offset, place) => counts[place][layer][head] / Math.max(1, able[place]));
       const best = shares.indexOf(Math.max(...shares));
       return {
         ...Object.fromEntries(Object.entries(sums).map(([name, table]) => [name, mean(table, layer, head)])),
         focus_offset: sums.focus_offset && Math.round(mean(sums.focus_offset, layer, head)) + 0,
-        offset_share: shares[best],
-        offset: offsets[best],
+        offset_share: sums.entropy && shares[best],
+        offset: sums.entropy && offsets[best],
       };
     }),
   );

@@ -7,7 +7,7 @@ import { evidenceOf, isTaught, nearestRole, roleDefinition, rolesWithoutCase } f
 import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
 import { aboutModel, differs } from '../state/queries.js';
-import { chosenHeads } from '../domain/heads.js';
+import { chosenHeads, isMemory } from '../domain/heads.js';
 import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { corpus } from '../instruments/corpus.js';
@@ -19,16 +19,14 @@ import { say, sayCount, tell } from '../locales/language.js';
 
 export function createHeadCard(server) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
-  const questions = [
-    createQuestion(server, { ...corpus, create: createCorpusCard }),
-    createFinder(server),
-    createQuestion(server, removal),
-  ];
+  const ofRemoval = createQuestion(server, removal);
+  const questions = [createQuestion(server, { ...corpus, create: createCorpusCard }), createFinder(server), ofRemoval];
   return {
     node: element('div', {}, differences, card.role, ...questions.map(({ node }) => node), card.rest),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'about']);
       if (moved) drawCard(card, state);
+      ofRemoval.node.hidden = isMemory(state.record, state.kind);
       if (moved || differs(state, before, ['sideB', 'beside']))
         replaceKeepingFocus(differences, ...differingHeads(server.store, state));
       for (const one of questions) one.draw(state, before);
@@ -53,7 +51,7 @@ function openNames(node) {
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
-  rest.replaceChildren(measuresOfHeads(state, openNames(rest)));
+  rest.replaceChildren(...(isMemory(state.record, state.kind) ? [] : [measuresOfHeads(state, openNames(rest))]));
 }
 
 function measuresOfHeads(state, open) {

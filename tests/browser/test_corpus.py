@@ -113,6 +113,7 @@ def test_the_finder_lists_all_heads_and_chooses_one(page: Page):
     )
     expect(lines.first.locator(".hl-number")).to_contain_text(f"{values[0]:.2f}")
     expect(panel.locator(".hl-finder-mark")).to_have_count(len(values))
+    expect(panel.locator(".hl-finder-picture")).to_be_in_viewport(ratio=1)
     lines.first.focus()
     page.keyboard.press("Enter")
     expect(lines.first).to_have_attribute("aria-pressed", "true")

@@ -73,6 +73,7 @@ def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert panel.locator(".hl-curve").first.get_attribute("d").count("L") == 19
     expect(panel.get_by_label("Saved step of the training")).to_be_visible()
     expect(panel.get_by_text(LAST_RUN)).to_be_hidden()
+    expect(panel).to_contain_text("the loss of validation without both")
     panel.locator(".hl-chart").last.scroll_into_view_if_needed()
     box = panel.locator(".hl-chart").last.bounding_box()
     page.mouse.move(box["x"] + 45, box["y"] + 40)

@@ -12,6 +12,7 @@ import pytest
 
 from model.analysis.corpus import HEADS, load_heads
 from model.analysis.measures import MEASURES
+from model.decoding.options import PAGE_BEAM
 from model.errors import UserError
 from model.results import KINDS
 from model.storage.card import read_card, readme
@@ -143,3 +144,13 @@ def test_a_model_without_such_a_file_has_no_study(tmp_path):
 
 def test_the_shipped_files_have_at_most_48_megabytes():
     assert sum(path.stat().st_size for path in ASSETS.rglob("*") if path.is_file()) <= 48_000_000
+
+
+def test_a_sentence_that_is_said_to_fail_fails():
+    """The card quotes whole sentences; what each became is what the page shows for it."""
+    translator = Translator.load(MODELS / "de-en")
+    lines = " ".join(weaknesses_of(translator.checkpoint.card)["en"])
+    quoted = re.findall(r"“([^”]+[.?])”[^“]*? became “([^”]+)”", lines)
+    assert len(quoted) >= 2
+    for sentence, wrong in quoted:
+        assert translator.translate(sentence, beam_size=PAGE_BEAM).text == wrong

@@ -3,7 +3,7 @@
 
 import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
-import { numberText, note } from '../drawing/widgets.js';
+import { numberText, note, scrollToTop } from '../drawing/widgets.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
@@ -48,7 +48,10 @@ export function createFinder({ store }) {
     figure.replaceChildren(pictureOf(store, points, endsOf(state, source, chosen), chosen, change));
     replaceKeepingFocus(list, ...listOf(store, inside, points.length, chosen, change));
   };
-  node.addEventListener('toggle', draw);
+  node.addEventListener('toggle', () => {
+    draw();
+    if (node.open) scrollToTop(node);
+  });
   return { node, draw: (state, before) => differs(state, before, INPUTS) && draw() };
 }
 
@@ -120,7 +123,7 @@ function choicesOf(state, chosen, change) {
       element('span', {}, label),
       element(
         'select',
-        { class: 'hl-select', onchange: ({ target }) => change({ [name]: target.value }) },
+        { class: 'hl-box', onchange: ({ target }) => change({ [name]: target.value }) },
         ...options.map(([value, text]) => element('option', { value, selected: chosen[name] === value }, text)),
       ),
     );

@@ -109,7 +109,7 @@ function roleOfOne(state, one, role) {
       : [roleName(record, role)];
   const how = aboutModel(state).origin
     ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('Taught to align in training; no other head was.');
+    : say('The only one taught to align.');
   const taught = isTaught(record, ...one) ? [note(how)] : [];
   return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
@@ -150,7 +150,7 @@ function studiedRole(state, one, here) {
 
 // How clear a role is in this sentence and over the corpus.
 function bothShares(record, study, one, role) {
-  return say('{here} % in this sentence, {there} % over {count} sentences', {
+  return say('{here} % here, {there} % over {count} sentences', {
     here: shareText(evidenceHere(record, one, role)),
     there: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
     count: study.sentences,

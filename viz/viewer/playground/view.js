@@ -212,9 +212,11 @@ function taskOf({ settings, pairs }) {
 // The switches of the first training stay.
 function trainOn(play, pairs) {
   const wanted = [{ ...play.settings[0], task: OWN }];
-  return beginAfterAsking(play, wanted, () => {
+  return beginAfterAsking(play, wanted, async () => {
     Object.assign(play, { pairs, challenge: null });
-    return begin(play, wanted);
+    play.node.scrollTo(0, 0);
+    await begin(play, wanted);
+    setPace(play, Infinity);
   });
 }
 

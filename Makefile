@@ -15,7 +15,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-numeric test-slow lint format bench-training speedrun bench-decoding bench-alignment bench-corpus findings bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
+.PHONY: help app test test-numeric test-slow lint format bench-training speedrun bench-decoding bench-alignment bench-corpus findings toolkits bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,7 +76,10 @@ bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside efloma
 bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
 	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)
 
-findings: $(TESTS_INSTALLED) ## print what Headlight claims beside published tables; needs ARGS="--judged FILE"
+toolkits: $(TESTS_INSTALLED) ## record again what the code of JoeyNMT, OpenNMT-py, eole and fairseq computes, for the tests
+	$(PYTHON) -m tests.benchmarks.toolkits
+
+findings: $(TESTS_INSTALLED) ## print what Headlight claims beside published tables; ARGS="--judged FILE" adds judged translations
 	$(PYTHON) -m tests.benchmarks.findings $(ARGS)
 
 bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertViz's view

@@ -23,6 +23,7 @@ from gradio.events import api
 
 from model.decoding.kernels.compilation import COMPILATION
 from model.errors import UserError, quote_untrusted
+from model.storage.checkpoint import FIRST_MODEL
 from model.storage.checkpoint import load as read_checkpoint
 from model.storage.run import models_and_runs
 from viz import widgets
@@ -68,7 +69,7 @@ OPEN = (
 )
 # `Headlight` once its script is there; Gradio may call the functions of its widgets before.
 LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {
-  const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
+  const sentence = '%s';
   const onload = async () => {
     await Headlight.useLanguages(%s);
     resolve(Headlight);
@@ -120,7 +121,7 @@ def create(
     scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds, examples=examples)
     page = build(translators, scheduler, problems)
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
-    loader = LOAD_VIEWER % (json.dumps(language_addresses()), script_address("viewer.js"))
+    loader = LOAD_VIEWER % (widgets.LOST, json.dumps(language_addresses()), script_address("viewer.js"))
     head = f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style><script>{loader}</script>"
     look = {"head": head, "opening": f'<div id="hl-opening" aria-hidden="true">{widgets.BRAND.content}</div>'}
     return Service(page, scheduler, calls, list(translators), look, access)
@@ -130,7 +131,7 @@ def build(
     translators: Mapping[str, Translator], scheduler: Scheduler, problems: Sequence[str] = ()
 ) -> gr.Blocks:
     """Return the page."""
-    first = "de-en" if "de-en" in translators else next(iter(translators), "")
+    first = FIRST_MODEL if FIRST_MODEL in translators else next(iter(translators), "")
     site = page_values(translators, first, examples_of_models(translators, EXAMPLES))
     offered = site["examples"].get(first, [])[: site["buttons"]]
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:

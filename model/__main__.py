@@ -13,7 +13,7 @@ import tyro
 from tqdm import tqdm
 
 from model.command_line import run
-from model.decoding.options import SearchOptions
+from model.decoding.options import LENGTH_PENALTY, SearchOptions
 from model.errors import UserError
 from model.files import decode_lines
 from model.importing.exporting import Form, export
@@ -21,17 +21,17 @@ from model.importing.importer import Bits, import_model
 from model.importing.own_models import Told
 from model.notices import find_notices
 from model.results import Hypothesis
-from model.storage.checkpoint import find_model, load
+from model.storage.checkpoint import FIRST_MODEL, find_model, load
 from model.translator import Translator
 
 
 def translate(
     text: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
-    model: str = "de-en",
+    model: str = FIRST_MODEL,
     models: Path = Path("assets/models"),
     beam: int = 1,
     n_best: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Translate sentences, or standard input line by line when none is given.

@@ -50,6 +50,16 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
         raise UserError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
 
 
+def begins_with(path: Path, *starts: bytes) -> bool:
+    """Whether a file of any size begins with one of these. Raises UserError as `read_bytes` does."""
+    check_file(path, sys.maxsize)
+    try:
+        with path.open("rb") as stream:
+            return stream.read(max(map(len, starts))).startswith(starts)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
+
+
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """The text of a file without a byte order mark.
 

@@ -6,12 +6,14 @@ The others are functions of `model.analysis` on the ids of one pair, `Translator
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
+from model.analysis.corpus import heads_over
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
-from model.decoding.options import SearchOptions
+from model.decoding.options import LENGTH_PENALTY, PAGE_BEAM, SearchOptions
 from model.errors import Sentence, UserError
 from model.inputs import NOTHING
 from model.results import AblationResult, Head, Translation
@@ -77,7 +79,7 @@ def intervene(
     row: int | None = None,
     *,
     beam_size: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     target: str | Sequence[int] | None = None,
     forced: str | Sequence[int] = (),
 ) -> AblationResult:
@@ -109,12 +111,33 @@ def intervene(
 
 
 def survey_sentences(
-    translator: Translator, sentences: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+    translator: Translator,
+    sentences: Sequence[str],
+    beam_size: int = 1,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> Iterator[tuple[int, Translation | UserError]]:
     """The translation of each sentence with every weight, or why there is none; longest sentences first."""
     options = SearchOptions(beam_size, length_penalty)
     for place, ids in _translations(translator, sentences, options):
         yield place, ids if isinstance(ids, UserError) else translator.score(sentences[place], ids)
+
+
+def measure_corpus(
+    translator: Translator, sentences: Sequence[str], count: Callable[[Iterable[Any]], Iterable[Any]] = iter
+) -> dict[str, Any]:
+    """Every head over the model's own translations of these sentences; see `model.analysis.corpus`.
+
+    The search is the page's, so that a sentence opens there with the same translation. Sentences that the
+    model cannot read are left out. `count` may show the progress. Raises UserError if none is left.
+    """
+    found = {
+        place: result
+        for place, result in count(survey_sentences(translator, sentences, PAGE_BEAM))
+        if isinstance(result, Translation)
+    }
+    if not found:
+        raise UserError("The model can read none of these sentences; give others.")
+    return heads_over(found[place] for place in sorted(found)) | {"beam": PAGE_BEAM}
 
 
 def _translations(

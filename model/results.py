@@ -63,7 +63,8 @@ class AttentionRecord:
 
     Row t of `decoder` and `cross` belongs to the step that reads `read[t]` and predicts
     `predicted[t]`. Weights are the softmax before dropout, in eval mode: each row sums to 1
-    and masked cells are exactly 0.
+    and masked cells are exactly 0. If the decoder has a running memory in place of self-attention, `decoder`
+    has the mean share of each token in each memory, and what a row lacks to 1 is the share of nothing.
     """
 
     encoder: Float[Tensor, "L H S S"]
@@ -73,6 +74,7 @@ class AttentionRecord:
     read: tuple[Token, ...]  # T, begins with <s>
     predicted: tuple[Token, ...]  # T, ends with </s> unless the length limit cut it
     taught: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
+    is_recurrent: bool = False  # whether the decoder has a running memory in place of self-attention
 
 
 @dataclass(frozen=True)

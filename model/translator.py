@@ -20,7 +20,7 @@ from model.decoding.beam_tree import BeamTree
 from model.decoding.inference import EncodedSource, Inference, greedy_start
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
-from model.decoding.options import SearchOptions, length_penalty
+from model.decoding.options import LENGTH_PENALTY, SearchOptions, length_penalty
 from model.decoding.search import Candidate
 from model.errors import Sentence, TooLongError, UserError
 from model.importing.exporting import Exported
@@ -114,7 +114,7 @@ class Translator(OnHub):
         self,
         text: str | Source,
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         gates: HeadGates | None = None,
         *,
         n_best: int = 1,
@@ -159,7 +159,7 @@ class Translator(OnHub):
         text: str | Source,
         heads: Iterable[Head],
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         target: str | Sequence[int] | None = None,
         *,
         forced: str | Sequence[int] = (),
@@ -193,7 +193,7 @@ class Translator(OnHub):
         heads: tuple[Head, ...],
         gates: HeadGates,
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         forced: str | Sequence[int] = (),
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
@@ -245,7 +245,7 @@ class Translator(OnHub):
         return self._batch(self.source(text))[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
 
     def translate_batch(
-        self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+        self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = LENGTH_PENALTY
     ) -> list[str]:
         """The translated texts of many sentences, in order; "" for a sentence without a known character.
 
@@ -311,8 +311,10 @@ class Translator(OnHub):
         tokens = self.checkpoint.target_tokenizer.tokens
         encoder = cast(Tensor, encoded.encoded.weights)[0].cpu()
         read, predicted = tokens((BOS_ID, *target[:-1])), tokens(target)
-        taught = self.checkpoint.model.config.taught_head
-        return AttentionRecord(encoder, decoder, cross, source.tokens, read, predicted, taught)
+        config = self.checkpoint.model.config
+        return AttentionRecord(
+            encoder, decoder, cross, source.tokens, read, predicted, config.taught_head, config.is_recurrent
+        )
 
     def _search(
         self,

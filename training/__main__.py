@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import datasets
 import tyro
+from tqdm import tqdm
 
+from model.analysis.corpus import save_heads
 from model.command_line import run
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
+from model.instruments import measure_corpus
 from model.storage.card import CARD
 from model.storage.checkpoint import CONFIG, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
 from training.evaluation.evaluate import Evaluation, evaluate
-from training.evaluation.study import study
+from training.evaluation.removal import removal_curves
+from training.evaluation.study import sample_for, study
 from training.recipes import RECIPES, RENAMED
 from training.run.average import average_models, publish
 from training.run.card import refresh
@@ -249,6 +253,9 @@ def run_study(
         found = study(translator, data, gold, pairs, code)
         found.save(output / f"{path.name}.json")
         print(f"{output / path.name}.json: {len(found.heads)} heads on {found.pairs:,} pairs.")
+        sample, _ = sample_for(translator, data, pairs, code)
+        heads = measure_corpus(translator, [source for source, _ in sample], tqdm)
+        print(save_heads(heads | {"removal": removal_curves(translator, sample)}, path))
 
 
 def run_cards(

@@ -45,7 +45,7 @@ def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tens
 
 def supports(config: ModelConfig) -> bool:
     """Whether the attention of such a network has a kernel."""
-    return not config.has_parts_of_t5
+    return not config.only_torch
 
 
 def forward_pass(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from tqdm import tqdm
 
 from model import Translator
+from model.analysis.corpus import load_heads, save_heads
 from model.analysis.study import load_studies
 from model.command_line import run
+from model.decoding.options import LENGTH_PENALTY
 from model.errors import UserError
 from model.files import read_lines, write_text
-from model.storage.checkpoint import find_model, list_models
+from model.instruments import measure_corpus
+from model.storage.checkpoint import FIRST_MODEL, find_model, list_models
 from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
 from viz.payload import encode
@@ -24,11 +29,11 @@ from viz.study.page import PAGE, write_page
 
 def export(
     text: Annotated[tuple[str, ...], tyro.conf.Positional],
-    model: str = "de-en",
+    model: str = FIRST_MODEL,
     output: Path = Path("attention_maps.html"),
     models: Path = Path("assets/models"),
     beam: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     with_model: bool = False,
 ) -> None:
     """Translate TEXT and write the viewer with every attention weight as an HTML file that works offline.
@@ -55,21 +60,45 @@ def export(
 
 
 def study(
+    model: Annotated[str, tyro.conf.Positional] = "",
+    sentences: Path | None = None,
+    models: Path = Path("assets/models"),
     directory: Path = Path("assets/study"),
 ) -> None:
-    """Write the page and the figures of the studies that `python -m training study` made.
+    """Measure the heads of MODEL over sentences; without MODEL, write the page of `python -m training study`.
+
+    The page shows what is found in the tab Head; it is written into the directory of the model.
 
     Args:
+        model: name of a model in the models folder, or the path of a model directory.
+        sentences: file of sentences in the language that the model reads, one a line; some 300 are enough.
+        models: the folder that holds the model directories.
         directory: folder of the studies; README.md and the figures are written there.
     """
+    if model:
+        measure_heads(find_model(model, models), sentences)
+        return
     studies = load_studies(directory)
     write_page(studies, directory)
     print(f"{directory / PAGE}: {', '.join(each.model for each in studies)}")
 
 
+def measure_heads(path: Path, sentences: Path | None) -> None:
+    """Write what the heads of a model do over the lines of a file."""
+    if sentences is None:
+        raise UserError("Give --sentences, a file with one sentence a line.")
+    lines = [line for line in read_lines(sentences) if line.strip()]
+    translator = Translator.load(path)
+    found = measure_corpus(translator, lines, partial(tqdm, desc=translator.name, total=len(lines)))
+    former = load_heads(path) or {}
+    kept = {"removal": former["removal"]} if "removal" in former else {}
+    written = save_heads(found | kept, path)
+    print(f"{written}: {found['count']:,} of {len(lines):,} sentences.")
+
+
 def trained(
     files: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    model: str = "de-en",
+    model: str = FIRST_MODEL,
     models: Path = Path("assets/models"),
     output: Path = Path("assets/trained.json"),
 ) -> None:

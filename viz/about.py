@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model import Translator
-from model.analysis.study import Study
+from model.analysis.corpus import HEADS, load_heads
+from model.analysis.corpus import MAX_BYTES as MAX_HEADS_BYTES
 from model.decoding.options import PAGE_BEAM
 from model.errors import Sentence, UserError, said
 from model.files import check_file, read_bytes, read_json, write_json
 from model.instruments import MAX_SAMPLE
 from model.notices import language
-from model.results import KINDS, Token
+from model.results import Token
 from model.storage.card import Card
 from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import MAX_BYTES as MAX_PROBES_BYTES
@@ -31,11 +32,16 @@ Choices = list[tuple[str, str]]  # (value, text) each
 Rows = list[tuple[str, str | list[Any]]]  # name and value; a list is what `said` returns
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
 # The most bytes of each model file that the page without a server reads.
-FILE_SIZES = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {PROBES: MAX_PROBES_BYTES, METRICS: MAX_LOG_BYTES}
+FILE_SIZES = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {
+    PROBES: MAX_PROBES_BYTES,
+    METRICS: MAX_LOG_BYTES,
+    HEADS: MAX_HEADS_BYTES,
+}
 NO_TRAINING = Sentence("This model came without a record of its training.")
 NOT_TRAINED_HERE = Sentence(
     "This model was imported: this project did not train it and has no record of its training."
 )
+NO_STUDY = Sentence("Nobody has measured the heads of this model over many sentences.")
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
@@ -157,7 +163,7 @@ def about_models(translators: Mapping[str, Translator], assets: Path | None) -> 
     for name, translator in translators.items():
         info = translator.checkpoint.info
         about = {
-            "study": _findings(assets / "study" / f"{name}.json", info.title) if assets else None,
+            "study": study_of(translator),
             "trained": None if info.origin else ranges.get(name),
             "card": card_rows(translator),
             "weaknesses": weaknesses_of(translator.checkpoint.card),
@@ -276,21 +282,12 @@ def weaknesses_of(card: Card) -> dict[str, list[str]]:
     }
 
 
-def _findings(path: Path, title: str) -> dict[str, Any] | None:
-    """The number of sentences, and the role, nearest role and evidence of each head, [kind][layer][head].
+def study_of(translator: Translator) -> dict[str, Any] | None:
+    """What the heads do over a corpus, without their cards; None if nobody has measured the model.
 
-    None if there is no study of the model of this title.
+    The number of `sentences`, and `measures`, `roles` and `even` as in a payload.
     """
-    try:
-        study = Study.load(path)
-    except UserError:
+    found = load_heads(translator.directory)
+    if found is None:
         return None
-    if study.title != title:
-        return None
-    heads: dict[str, list[list[Any]]] = {kind: [] for kind in KINDS}
-    for head in study.heads:
-        rows = heads[head.kind]
-        if head.layer == len(rows):
-            rows.append([])
-        rows[head.layer].append([head.role, head.nearest_role, head.evidence])
-    return {"sentences": study.pairs, "heads": heads}
+    return {"sentences": found["count"]} | {name: found[name] for name in ("measures", "roles", "even")}

@@ -30,6 +30,7 @@ from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.lens import lens
 from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.routes import routes
+from model.decoding.options import LENGTH_PENALTY
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
@@ -114,7 +115,9 @@ def route_values(translator: Translator, text: str | Source, ids: TokenIds, step
         "source": rounded(found.source),
         "prefix": rounded(found.prefix),
         "connections": [
-            one._asdict() | {"share": round(one.share, 6), "flow": round(one.flow, 6)}
+            one._asdict()
+            | {"share": round(one.share, 6), "flow": round(one.flow, 6)}
+            | {"split": [round(each, 6) for each in one.split]}
             for one in found.connections
         ],
     }
@@ -284,7 +287,10 @@ def link_values(
 
 
 def survey_values(
-    translator: Translator, sentences: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+    translator: Translator,
+    sentences: Sequence[str],
+    beam_size: int = 1,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> dict[str, Any]:
     """What every head does over some sentences. Answers about further sentences can be added to it.
 
@@ -316,6 +322,7 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
     survey = found.kinds[kind]
     return {
         "rows": survey.rows,
+        "pool": survey.pool.sums_of_rows(),
         "distances": rounded(survey.distances),
         "heads": [
             [

@@ -45,9 +45,13 @@ MAX_BYTES = 64 * 2**20  # of the codes of one kind; a server sends less
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
+OF_ROLES = ("definition", "symbol", "measure", "least", "offset")  # that the page reads, besides the kinds
 DEFINITIONS = {
     "measures": [measure._asdict() for measure in MEASURES],
-    "roles": {role: one._asdict() | {"kinds": list(one.kinds)} for role, one in ROLE_DEFINITIONS.items()},
+    "roles": {
+        role: {name: getattr(one, name) for name in OF_ROLES} | {"kinds": list(one.kinds)}
+        for role, one in ROLE_DEFINITIONS.items()
+    },
 }
 
 
@@ -87,17 +91,19 @@ def encode(
         "definitions": DEFINITIONS,
         **encode_measures(record),
         "taught": None if record.taught is None else list(record.taught),
+        **({"is_recurrent": True} if record.is_recurrent else {}),
         "missing": list(missing_words(record)),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 
 
 def encode_measures(record: AttentionRecord) -> dict[str, Any]:
-    """Return the measures and the roles of all heads, by kind."""
+    """Return the measures and the roles of all heads, by kind, and what even rows give each role."""
     heads = measure_heads(record)
     return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
+        "even": {kind: dict(one.even) for kind, one in heads.items()},
     }
 
 
@@ -129,7 +135,14 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         source_language=payload["source_language"],
         target_language=payload["target_language"],
         attention=AttentionRecord(
-            encoder, decoder, cross, source, read, predicted, tuple(taught) if taught else None
+            encoder,
+            decoder,
+            cross,
+            source,
+            read,
+            predicted,
+            tuple(taught) if taught else None,
+            bool(payload.get("is_recurrent")),
         ),
         log_probabilities=tuple(payload["log_probabilities"]),
         alternatives=tuple(tuple(_alternative(one) for one in step) for step in payload["alternatives"]),

@@ -8,6 +8,7 @@ from contextvars import copy_context
 from typing import Any
 
 from model.analysis.thresholds import THRESHOLDS
+from model.decoding.options import LENGTH_PENALTY
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.network.transformer import HeadGates
 from model.results import KINDS, Head, HeadValues, Translation
@@ -23,7 +24,7 @@ def summary_values(
     text: str,
     ids: Sequence[int],
     beam_size: int = 1,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
     prefix: Sequence[int] = (),
 ) -> dict[str, Any]:
     """What the page says about a translation in short, beyond its record: the answers of other instruments.

@@ -11,6 +11,9 @@ from typing import Literal
 
 from model.decoding.options import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 
+# Said where the script that would say everything else is missing.
+LOST = "A part of this page did not arrive; check the connection and load the page again."
+
 Kind = Literal["row", "column", "form", "place", "button", "file", "text", "number"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import cast
 
@@ -38,16 +38,19 @@ def importance(
     source: Int[Tensor, "1 S"],
     target: Int[Tensor, "1 T"],
     baseline: HeadOutputs | None = None,
+    only: Collection[Head] | None = None,
 ) -> HeadValues:
     """Change of the target's log-probability when one head is ablated in all rows, for each head.
 
     In nats, summed over the target; negative if the head helps. An ablated head gives zero or, with a
-    baseline, what `model.analysis.patching.intervention` puts in its place.
+    baseline, what `model.analysis.patching.intervention` puts in its place. Heads that are not among `only`
+    are not measured and have 0.
     """
     config, values = model.config, HeadValues(*map(torch.zeros_like, HeadGates.open(model.config)))
     heads = [Head("encoder", *place) for place in np.ndindex(config.n_encoder_layers, config.n_heads)]
     for layer in range(config.n_decoder_layers):
         heads += [Head(kind, layer, head) for kind in ("decoder", "cross") for head in range(config.n_heads)]
+    heads = [head for head in heads if only is None or head in only]
     rows = Rows(source.shape[1], target.shape[1])
     gates = HeadGates.open(config) if baseline is None else intervention(config, heads, rows, baseline)
     gates = gates.to(source.device)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.trace import Attending, output_rows, trace
+from model.analysis.trace import output_rows, trace
 from model.network.attention import MultiHeadAttention
 from model.network.transformer import Transformer
 from model.results import KINDS
@@ -60,13 +60,7 @@ def norm_weights(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor
     The model is in eval mode meanwhile. The norms are in the unit of the residual stream.
     """
     found = trace(model, source, read)
-    return NormWeights(*(torch.stack([_norms(one) for one in found.attentions(kind)]) for kind in KINDS))
-
-
-def _norms(heads: Attending) -> Float[Tensor, "H Q S"]:
-    """||a f(x)|| = a ||f(x)||, without a vector for each cell."""
-    norms: Tensor = head_vectors(heads.module, heads.value).norm(dim=-1)
-    return heads.weights * norms[:, None]
+    return NormWeights(*(torch.stack([one.norms() for one in found.attentions(kind)]) for kind in KINDS))
 
 
 def rollout(

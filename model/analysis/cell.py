@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from model.analysis.trace import output_rows, trace
+from model.analysis.trace import check_attends, output_rows, trace
 from model.errors import UserError
 from model.network.transformer import Transformer, check_head
 from model.results import Head
@@ -48,6 +48,7 @@ def explain_cell(
     is no such head or cell.
     """
     check_head(model.config, head)
+    check_attends(model.config, head.kind)
     _, _, heads = trace(model, source, read).attention(head.kind, head.layer)
     rows, columns = heads.allowed.shape
     if not (0 <= row < rows and 0 <= column < columns):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.trace import Part, Trace, norms_after, output_rows, parts_read, trace
+from model.analysis.trace import Part, Trace, check_attends, norms_after, output_rows, parts_read, trace
 from model.errors import UserError
 from model.network.transformer import Transformer, check_head
 from model.results import Head
@@ -122,6 +122,7 @@ def _trace_cell(
 ) -> Trace:
     """Raises UserError if there is no such head or cell."""
     check_head(model.config, head)
+    check_attends(model.config, head.kind)
     found = trace(model, source, read)
     allowed = found.attention(head.kind, head.layer)[2].allowed
     rows, columns = allowed.shape

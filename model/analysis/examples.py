@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
+from model.analysis.marks import word_mask
 from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads
+from model.analysis.pooling import MeasurePool
 from model.results import AttentionRecord, Token
 
 N_HITS = 10  # strongest cells of a head that are kept
@@ -47,6 +49,7 @@ class KindSurvey:
 
     heads: list[list[HeadSurvey]]  # [layer][head]
     rows: int  # rows read
+    pool: MeasurePool
     distances: Float[Tensor, "N N"]  # of the heads' rows, summed over `rows`: Jensen-Shannon, in bits
 
 
@@ -76,15 +79,18 @@ class Survey:
             layers, heads, n_rows, _ = weights.shape
             if kind not in self.kinds:
                 empty = [[HeadSurvey() for _ in range(heads)] for _ in range(layers)]
-                self.kinds[kind] = KindSurvey(empty, 0, torch.zeros(layers * heads, layers * heads))
+                self.kinds[kind] = KindSurvey(
+                    empty, 0, MeasurePool(kind), torch.zeros(layers * heads, layers * heads)
+                )
             found = self.kinds[kind]
             found.rows += n_rows
+            found.pool.add(record, measures[kind])
             found.distances += head_distances(weights.flatten(0, 1)) * n_rows
             surveys = [head for layer in found.heads for head in layer]
             roles = head_roles(measures[kind]).flatten().tolist()
             for head, role in zip(surveys, roles, strict=True):
                 head.roles[ROLES[role]] += 1
-            words = weights.flatten(0, 1) * (_is_word(queries)[:, None] & _is_word(keys))
+            words = weights.flatten(0, 1) * (word_mask(queries)[:, None] & word_mask(keys))
             _add_hits(surveys, words, sentence)
             strongest = weights.flatten(0, 1).argmax(-1).tolist()
             for head, columns in zip(surveys, strongest, strict=True):
@@ -136,7 +142,3 @@ def _pairs(
     for query, column in zip(queries, columns, strict=True):
         if query.word is not None and keys[column].word is not None:
             yield query.text, keys[column].text
-
-
-def _is_word(tokens: Sequence[Token]) -> Bool[Tensor, " N"]:
-    return torch.tensor([token.word is not None for token in tokens])

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from model.analysis.attribution import rollout
-from model.analysis.trace import Attending, SubLayer, Trace, output_rows, trace
+from model.analysis.trace import Attending, SubLayer, Trace, check_attends, output_rows, trace
 from model.errors import UserError
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Replacement, Transformer, check_head, eval_mode
@@ -67,6 +67,7 @@ def removal_curves(model: Transformer, target: RemovalTarget) -> tuple[Removal, 
     """
     source, read, predicted, kind, layer, head, row, step = target
     check_head(model.config, Head(kind, layer, head or 0))
+    check_attends(model.config, kind)
     found = trace(model, source, read)
     stack, place, heads = found.attention(kind, layer)
     if not 0 <= row < len(heads.allowed) or not 0 <= step < len(read):

@@ -11,25 +11,26 @@ compares both. The payload carries the definitions; their texts also need a line
 from __future__ import annotations
 
 import math
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.marks import end_mask, sink_tokens, word_mask
 from model.analysis.thresholds import THRESHOLDS
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token
-from model.text.tokenizer import EOS
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
+MEMORY: Role = "memory"  # of every part of a decoder without self-attention, and of no head
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
 POSITIONAL = 0.9
+EVEN_DECIMALS = 6  # both implementations round, so that they agree where an even share equals a threshold
 
 
 class Positional(NamedTuple):
@@ -52,6 +53,8 @@ class HeadMeasures:
     sink_mass: Float[Tensor, "L H"]
     source_focus: Float[Tensor, "L H"] | None  # cross
     focus_offset: Int[Tensor, "L H"] | None  # cross: 0 or -1, see `focus_offset`
+    even: Mapping[Role, float]  # the evidence for each role of the kind in rows without any preference
+    is_memory: bool = False  # of a decoder without self-attention, where no measure has a meaning
 
 
 class Measure(NamedTuple):
@@ -112,7 +115,7 @@ OFFSETS = {one.name: one.offset for one in MEASURES}
 
 def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
     """The values of MEASURES and of the tables that they name, [layer, head]; None without a meaning."""
-    return {
+    tables = {
         "confidence": heads.confidence,
         "entropy": heads.entropy,
         "offset_share": heads.positional.share,
@@ -122,13 +125,15 @@ def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
         "focus": heads.source_focus,
         "focus_offset": heads.focus_offset,
     }
+    return dict.fromkeys(tables) if heads.is_memory else tables
 
 
 class RoleDefinition(NamedTuple):
     """A role: which heads have it, and how the page and the study show it.
 
     A head of one of `kinds` has the role if `measure` is at least `least` and, for a role with an offset, if
-    the measure is about this offset. If it has several roles, the first one counts.
+    the measure is about this offset. If it has several roles, the first one counts. Rows cannot show a role
+    that even rows would have too; see `even_evidence`.
     """
 
     definition: str
@@ -194,6 +199,9 @@ ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
         "M1 3h2v2h2v2h2v2M1 1h8",
         offset=-1,
         short="wrote",
+    ),
+    MEMORY: RoleDefinition(
+        "keeps a running memory in place of attention", "M2 8V5M5 8V3.5M8 8V2", short="memory"
     ),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
@@ -263,24 +271,6 @@ def sink_mass(weights: Float[Tensor, "*L Q S"], sinks: Bool[Tensor, " S"]) -> Fl
     return weights[..., sinks].sum(-1).mean(-1)
 
 
-def sink_tokens(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    """Marks the tokens that heads read when they have nothing to do: special tokens and final punctuation.
-
-    Clark et al. 2019, "What Does BERT Look at?", section 3.2. <unk> is not a sink, because it replaces
-    a word. Final punctuation is every mark between the last word and </s>.
-    """
-    sinks = [token.word is None for token in tokens]
-    for place in reversed(range(len(tokens))):
-        if not sinks[place] and not _is_punctuation(tokens[place]):
-            break
-        sinks[place] = True
-    return torch.tensor(sinks)
-
-
-def _is_punctuation(token: Token) -> bool:
-    return all(unicodedata.category(letter).startswith("P") for letter in token.text)
-
-
 def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:
     """How strongly some row looks at each source token, 0 to 1: high for heads that align words.
 
@@ -315,10 +305,44 @@ def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> I
     return -(reading > THRESHOLDS["clearly"] * predicting).long()
 
 
+def even_evidence(
+    kind: Kind, queries: int, keys: Sequence[Token], mask: Bool[Tensor, "Q S"] | None = None
+) -> dict[Role, float]:
+    """The evidence for each role of a kind if every row spread its weight evenly over what it may read.
+
+    In "Ja." half of the tokens are separators, so an even row already gives them half of its weight, and
+    the sentence says nothing of separator sinks. For a role with an offset it is the chance that a row
+    which can have the offset has its strongest key there, and 1 if no row can.
+    """
+    allowed = torch.ones(queries, len(keys), dtype=torch.bool) if mask is None else mask
+    even = allowed.double() / allowed.sum(-1, keepdim=True)
+    words = word_mask(keys)
+    found: dict[str, Callable[[Any], Tensor]] = {
+        "sinks": lambda _: sink_mass(even, sink_tokens(keys)),
+        "focus": lambda _: source_focus(even, words),
+        "offset_share": lambda offset: _even_offset(even, offset),
+    }
+    return {
+        role: round(float(found[one.measure](one.offset)), EVEN_DECIMALS)
+        for role, one in ROLE_DEFINITIONS.items()
+        if one.measure is not None and kind in one.kinds
+    }
+
+
+def _even_offset(even: Float[Tensor, "Q S"], offset: int) -> Float[Tensor, ""]:
+    """The mean chance of this offset in the rows that can have it and have a choice."""
+    chances = even.diagonal(offset)
+    chances = chances[(chances > 0) & (chances < 1)]
+    return chances.mean() if len(chances) else torch.tensor(1.0)
+
+
 def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:
-    """The measure that decides on a role, 0 for heads at another offset; None if the kind cannot have it."""
+    """The measure that decides on a role, 0 for heads at another offset.
+
+    None if the kind cannot have the role, or if the rows cannot show it.
+    """
     one = ROLE_DEFINITIONS[role]
-    if one.measure is None or measures.kind not in one.kinds:
+    if one.measure is None or measures.kind not in one.kinds or measures.even[role] >= one.least:
         return None
     tables, table = measure_tables(measures), OFFSETS[one.measure]
     values, offsets = tables[one.measure], None if table is None else tables[table]
@@ -329,7 +353,8 @@ def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | 
 
 def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
     """The role of each head, as its index in ROLES: the first that applies, else mixed."""
-    roles = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
+    usual = MEMORY if measures.is_memory else "mixed"
+    roles = torch.full_like(measures.positional.offset, ROLES.index(usual))
     for index, role in reversed(list(enumerate(ROLES))):  # an earlier role replaces a later one
         evidence = role_evidence(role, measures)
         if evidence is not None:
@@ -343,11 +368,11 @@ def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     A decoder's row is named by the token it reads; `confidence` leaves out the row that predicts </s>.
     """
     source, read = record.source, record.read
-    words = ~_ends(record.predicted)
-    causal = causal_mask(len(read), len(read))
+    words = ~end_mask(record.predicted)
+    decoder = _measures("decoder", record.decoder, words, read, mask=causal_mask(len(read), len(read)))
     return {
-        "encoder": _measures("encoder", record.encoder, ~_ends(source), source),
-        "decoder": _measures("decoder", record.decoder, words, read, mask=causal),
+        "encoder": _measures("encoder", record.encoder, ~end_mask(source), source),
+        "decoder": replace(decoder, is_memory=record.is_recurrent),
         "cross": _measures("cross", record.cross, words, source),
     }
 
@@ -360,18 +385,15 @@ def _measures(
     mask: Bool[Tensor, "Q S"] | None = None,
 ) -> HeadMeasures:
     """`queries` are the rows that `confidence` counts."""
-    words = torch.tensor([token.word is not None for token in keys])
+    words = word_mask(keys)
     return HeadMeasures(
         kind=kind,
         queries=weights.shape[-2],
         entropy=entropy(weights).mean(-1),
-        confidence=confidence(weights, queries, ~_ends(keys)),
+        confidence=confidence(weights, queries, ~end_mask(keys)),
         positional=positional(weights, mask),
         sink_mass=sink_mass(weights, sink_tokens(keys)),
         source_focus=source_focus(weights, words) if kind == "cross" else None,
         focus_offset=focus_offset(weights, words) if kind == "cross" else None,
+        even=even_evidence(kind, weights.shape[-2], keys, mask),
     )
-
-
-def _ends(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    return torch.tensor([token.special and token.piece == EOS for token in tokens])

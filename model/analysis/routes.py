@@ -27,6 +27,7 @@ class Connection(NamedTuple):
     head: int | None  # the head that carries most of it; None: the residual connection
     share: float  # of everything that the position reads in this layer, 0 to 1
     flow: float  # of everything that reaches the word, 0 to 1
+    split: tuple[float, ...]  # the flow that each head brings, then what the position keeps; sums to `flow`
 
 
 class Routes(NamedTuple):
@@ -114,7 +115,7 @@ def alti_shares(one: SubLayer) -> Float[Tensor, "Q P"]:
     its residual alone.
     """
     heads = cast(Attending, one.heads)
-    parts = torch.einsum("hqn,hnd->qnd", heads.weights, heads.value @ output_rows(heads.module))
+    parts = heads.added()
     own = torch.arange(len(one.x))
     if one.kind == "cross":
         parts = torch.cat([parts, one.x[:, None]], 1)
@@ -145,26 +146,48 @@ def _connections(
     carried = flow[:, None] * shares
     kept = (carried >= least_flow).nonzero()
     keeps = shares.shape[1] - 1 if one.kind == "cross" else None  # the column of the residual
-    heads = _strongest_heads(one, kept)
+    parts, y = _parts(one, kept)
+    heads, splits = _strongest_heads(parts, y), split_over_parts(parts, y)
     found = []
-    for (row, column), head in zip(kept.tolist(), heads, strict=True):
+    for (row, column), head, split in zip(kept.tolist(), heads, splits, strict=True):
         key = None if column == keeps else column
-        numbers = float(shares[row, column]), float(carried[row, column])
+        own = float(carried[row, column])
+        numbers = float(shares[row, column]), own, tuple((own * split).tolist())
         found.append(Connection(one.kind, one.layer, row, key, head, *numbers))
     return found
 
 
-def _strongest_heads(one: SubLayer, kept: Int[Tensor, "E 2"]) -> list[int | None]:
-    """The head that carries most of each connection; None where the residual carries more than every head."""
+def _parts(one: SubLayer, kept: Int[Tensor, "E 2"]) -> tuple[Float[Tensor, "E P D"], Float[Tensor, "E D"]]:
+    """What each head brings over each connection, then what the position keeps; and the rows they are of."""
     heads = cast(Attending, one.heads)
     rows, columns = kept.unbind(-1)
     is_kept = columns == heads.value.shape[1]  # of cross-attention: the residual, which has no key
     keys = columns.clamp(max=heads.value.shape[1] - 1)
     write = output_rows(heads.module)
-    parts = heads.weights[:, rows, keys, None] * (heads.value @ write)[:, keys]  # H E D
+    brought = heads.added_by_heads(rows, keys) * ~is_kept[:, None]
+    own = one.x[rows] * (is_kept if one.kind == "cross" else rows == columns)[:, None]
     y = torch.einsum("hqk,hkd->qd", heads.outputs, write) + one.x
-    found = _proximity(y[rows], torch.cat([parts, one.x[rows][None]]).transpose(0, 1))
-    found[:, -1] *= is_kept if one.kind == "cross" else rows == columns
-    found[is_kept, :-1] = -1
+    return torch.cat([brought, own[None]]).transpose(0, 1), y[rows]
+
+
+def _strongest_heads(parts: Float[Tensor, "E P D"], y: Float[Tensor, "E D"]) -> list[int | None]:
+    """The head that carries most of each connection; None where the residual carries more than every head."""
+    found = _proximity(y, parts).masked_fill(~parts.any(-1), -1)
     residual = found.shape[1] - 1
     return [None if part == residual else part for part in found.argmax(-1).tolist()]
+
+
+def split_over_parts(parts: Float[Tensor, "E P D"], y: Float[Tensor, "E D"]) -> Float[Tensor, "E P"]:
+    """The shares of the parts in a connection; they sum to 1, and a part that works against it is negative.
+
+    A connection counts by the L1 norm that y loses without the sum of its parts; see `alti_shares`. Each
+    dimension of that loss is divided among the parts in proportion to their values in this dimension.
+    """
+    total = parts.sum(1)
+    lost = y.abs() - (y - total).abs()
+    weight = torch.where(total == 0, 0.0, lost / total)[:, None]
+    split = (parts * weight).sum(-1)
+    norm = split.sum(-1, keepdim=True)
+    alone = torch.zeros_like(split)
+    alone[:, -1] = 1.0
+    return torch.where(norm > 0, split / norm, alone)

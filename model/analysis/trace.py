@@ -17,15 +17,17 @@ from torch import Tensor, nn
 
 from model.errors import Sentence, UserError
 from model.network.attention import MultiHeadAttention
+from model.network.config import ModelConfig
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual, SubLayerPass
 from model.network.masks import causal_mask
+from model.network.recurrence import Recurrence, shares
 from model.network.transformer import Transformer, eval_mode
 
 SubLayerKind = Literal["encoder", "decoder", "cross", "feed forward"]
 
 
 class Attending(NamedTuple):
-    """What the heads of one attention do."""
+    """What the heads of one attention do, or the memories in the place of the decoder's self-attention."""
 
     module: MultiHeadAttention
     query: Float[Tensor, "H Q K"]
@@ -33,7 +35,40 @@ class Attending(NamedTuple):
     value: Float[Tensor, "H N K"]
     allowed: Bool[Tensor, "Q N"]
     weights: Float[Tensor, "H Q N"]
-    outputs: Float[Tensor, "H Q K"]  # weights times values, before W_O
+    outputs: Float[Tensor, "H Q K"]  # weights times values, before W_O; of a memory, where positive
+
+    @property
+    def kept(self) -> Float[Tensor, "H Q N K"] | None:
+        """The share of each value in what a memory gives, for every dimension; None for an attention.
+
+        What is negative in the memory is not given, so none of its parts is.
+        """
+        if not isinstance(self.module, Recurrence):
+            return None
+        return shares(self.key) * (self.outputs > 0)[:, :, None]
+
+    def added(self) -> Float[Tensor, "Q N D"]:
+        """What each key adds to each row through all heads; the bias of W_O is left out."""
+        write, kept = output_rows(self.module), self.kept
+        if kept is None:
+            return torch.einsum("hqn,hnd->qnd", self.weights, self.value @ write)
+        return torch.einsum("hqnk,hkd->qnd", kept * self.value[:, None], write)
+
+    def added_by_heads(self, rows: Int[Tensor, " E"], keys: Int[Tensor, " E"]) -> Float[Tensor, "H E D"]:
+        """What these keys add to these rows, for each head."""
+        write, kept = output_rows(self.module), self.kept
+        if kept is None:
+            return self.weights[:, rows, keys, None] * (self.value @ write)[:, keys]
+        return (kept[:, rows, keys] * self.value[:, keys]) @ write
+
+    def norms(self) -> Float[Tensor, "H Q N"]:
+        """||a f(x)||: the norm of what each key adds to each row, for each head."""
+        write, kept = output_rows(self.module), self.kept
+        if kept is None:  # it is a ||f(x)||, without a vector for each cell
+            norms: Tensor = (self.value @ write).norm(dim=-1)
+            return self.weights * norms[:, None]
+        parts = zip(kept * self.value[:, None], write, strict=True)
+        return torch.stack([(part @ rows).norm(dim=-1) for part, rows in parts])  # one head after the other
 
     @property
     def bias(self) -> Float[Tensor, "H Q N"]:
@@ -259,6 +294,17 @@ def norms_after(stack: Stack, place: int, row: int) -> list[FrozenNorm]:
     if not isinstance(stack.norm, nn.Identity):
         norms.append(FrozenNorm.at(stack.norm, stack.x[row]))
     return norms
+
+
+def check_attends(config: ModelConfig, kind: str) -> None:
+    """Raise UserError for a kind that is a running memory, which has neither queries nor keys."""
+    if kind == "decoder" and config.is_recurrent:
+        raise UserError(
+            Sentence(
+                "This decoder has no self-attention; it keeps a running memory, which has no queries and "
+                "keys. Choose a head of the encoder or of cross-attention."
+            )
+        )
 
 
 def check_step(step: int, read: Int[Tensor, " T"]) -> None:

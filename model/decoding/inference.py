@@ -78,11 +78,11 @@ class Inference:
     def compiled(self, gates: HeadGates | None = None) -> CompiledModel | None:
         """The model for the kernels; None while they are not ready, and where only torch can do the work.
 
-        Only torch runs on a GPU, replaces the outputs of heads and knows the parts of T5.
+        Only torch runs on a GPU, replaces the outputs of heads and knows every part of a network.
         """
         if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
             return None
-        if self._network.config.has_parts_of_t5:
+        if self._network.config.only_torch:
             return None
         if gates is not None and gates.replacements:
             return None

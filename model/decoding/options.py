@@ -11,6 +11,7 @@ PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY = 8, 2.0  # of the page and its HTTP API
 # What a new page searches with. Beam 4 scores 0.5 to 1.5 BLEU more than greedy (de-en, en-fr, en-it). It
 # takes 2.1 times as long: 27 ms for 25 tokens (docs/benchmarks.md).
 PAGE_BEAM = 4
+LENGTH_PENALTY = 1.0  # unless another is given
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class SearchOptions:
     """How to search; the search ends when no hypothesis can still become one of the `n_best`."""
 
     beam_size: int = 1
-    length_penalty: float = 1.0
+    length_penalty: float = LENGTH_PENALTY
     n_best: int = 1
 
     def __post_init__(self) -> None:

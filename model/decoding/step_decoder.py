@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from model.network.attention import KeyValue
 from model.network.layers import ACTIVATIONS, DecoderLayer
+from model.network.recurrence import memory
 from model.network.transformer import Encoded, HeadGates, Transformer
 
 FIRST_CAPACITY = 32
@@ -70,7 +71,7 @@ class Layer(NamedTuple):
     """The weights of one decoder layer, in the order of their use."""
 
     self_norm: Norm
-    project: Product  # queries, keys and values
+    project: Product  # queries, keys and values; of a running memory, forget gates and values
     self_output: Product
     cross_norm: Norm
     query: Product
@@ -127,12 +128,19 @@ class IncrementalDecoder:
             bias = torch.where(encoded.mask, self.zero, torch.finfo(self.zero.dtype).min)
             self.mask_bias = bias.expand(-1, heads, -1, -1).flatten(0, 1)
         self.length = 0
+        self.is_recurrent = config.is_recurrent
         # Keys and values of each layer. A step is written to one contiguous block, because steps come first.
-        self.cache = self.zero.new_empty(len(self.layers), 2, FIRST_CAPACITY, rows, heads, config.d_head)
+        # A running memory needs only its newest content, which is zeros before the first step.
+        parts, capacity = (1, 1) if self.is_recurrent else (2, FIRST_CAPACITY)
+        self.cache = self.zero.new_zeros(len(self.layers), parts, capacity, rows, heads, config.d_head)
 
     def resume(self, read: Sequence[KeyValue]) -> None:
         """Continue after the positions whose keys and values `Transformer.decode` has returned."""
         self.length = read[0].key.shape[2]
+        if self.is_recurrent:
+            contents = torch.stack([memory(*layer)[:, :, -1] for layer in read])
+            self.cache[:, 0, 0] = contents.repeat_interleave(self.beam_size, dim=1)
+            return
         shape = list(self.cache.shape)
         shape[2] = self.length + FIRST_CAPACITY
         self.cache = self.cache.new_empty(shape)
@@ -143,15 +151,16 @@ class IncrementalDecoder:
 
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Read the next token of each hypothesis and return the logits of the token that follows."""
-        if self.length == self.cache.shape[2]:
+        if self.length == self.cache.shape[2] and not self.is_recurrent:
             self.cache = torch.cat((self.cache, torch.empty_like(self.cache)), dim=2)
         vectors = F.embedding(tokens, self.embedding.tokens.weight)
         position = self.embedding.table(self.length + 1)[self.length]
         x = self.embedding.norm(torch.add(position, vectors, alpha=math.sqrt(vectors.shape[-1])))
         # The same for every layer: the biases of the newest query.
         self.bias = None if self.positions is None else self.positions(1, self.length + 1)
+        look_back = self._remember if self.is_recurrent else self._self_attend
         for place, layer in enumerate(self.layers):
-            x = layer.self_norm.post(x, self._self_attend(place, layer.self_norm.pre(x)))
+            x = layer.self_norm.post(x, look_back(place, layer.self_norm.pre(x)))
             x = layer.cross_norm.post(x, self._cross_attend(place, layer.cross_norm.pre(x)))
             read = layer.feed_forward_norm.pre(x)
             hidden = self.activation(layer.inner(read))
@@ -167,8 +176,9 @@ class IncrementalDecoder:
         """Let row i continue what row `rows[i]` has read; keep only these `sentences`, or all if None."""
         shape = list(self.cache.shape)
         shape[3] = len(rows)
-        used, self.cache = self.cache[:, :, : self.length], self.cache.new_empty(shape)
-        torch.index_select(used, 3, rows, out=self.cache[:, :, : self.length])
+        filled = 1 if self.is_recurrent else self.length
+        used, self.cache = self.cache[:, :, :filled], self.cache.new_empty(shape)
+        torch.index_select(used, 3, rows, out=self.cache[:, :, :filled])
         if sentences is None:
             return
         heads = (sentences[:, None] * self.heads + torch.arange(self.heads, device=rows.device)).view(-1)
@@ -188,6 +198,14 @@ class IncrementalDecoder:
         scores = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=self.scale)
         joined = torch.bmm(scores.softmax(-1), value).view(rows, self.heads, -1)
         return layer.self_output(self._gated("decoder", place, joined).flatten(1))
+
+    def _remember(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
+        """The running memory of a layer, as `model.network.recurrence.Recurrence` has it."""
+        layer = self.layers[place]
+        forget, value = layer.project(x).view(len(x), 2, self.heads, -1).unbind(1)
+        content = torch.lerp(value, self.cache[place, 0, 0], forget.sigmoid())
+        self.cache[place, 0, 0] = content
+        return layer.self_output(self._gated("decoder", place, content.relu()).flatten(1))
 
     def _cross_attend(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
         """Cross-attention: the k hypotheses of a sentence are k queries to the same keys."""

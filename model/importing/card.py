@@ -50,9 +50,17 @@ def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) 
 
 
 def import_card(
-    info: ModelInfo, family: str, title: str, readme: str, config: ModelConfig, notes: Sequence[str]
+    info: ModelInfo,
+    family: str,
+    title: str,
+    readme: str,
+    config: ModelConfig,
+    notes: Sequence[str],
+    not_stated: str = "not stated in the checkpoint; ask its origin",
 ) -> dict[str, Any]:
     """The card, which says where the model comes from. Nothing of the origin's own text is copied.
+
+    `not_stated` is what it says of the licence if the checkpoint says nothing.
 
     Names of folders and languages are a stranger's text, so they are written as text and never as HTML or
     Markdown.
@@ -69,19 +77,11 @@ def import_card(
     languages = f"{language_names(info.source_language)} to {language_names(info.target_language)}"
     facts = [
         ("origin", where),
-        (
-            "licence",
-            f"{licence}, as its origin says" if found else "not stated in the checkpoint; ask its origin",
-        ),
+        ("licence", f"{licence}, as its origin says" if found else not_stated),
         *([("attribution", OPUS_MT)] if "Helsinki" in info.origin or "Helsinki" in readme else []),
         ("languages", _plain(languages)),
         *([("target codes", f"begin each sentence with one of: {targets}")] if targets else []),
-        (
-            "shape",
-            f"{config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder layers, width "
-            f"{config.d_model:,}, {config.n_heads} heads each, feed-forward {config.d_ff:,} with "
-            f"{config.activation}, {config.norm}-norm",
-        ),
+        ("shape", _shape(config)),
         ("tokens", f"{config.source_vocabulary:,} source and {config.target_vocabulary:,} target entries"),
     ]
     if config.taught_head is not None:
@@ -98,6 +98,15 @@ def import_card(
         ],
         "facts": facts,
     }
+
+
+def _shape(config: ModelConfig) -> str:
+    memory = ", a running memory in place of the decoder's self-attention" if config.is_recurrent else ""
+    return (
+        f"{config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder layers, width "
+        f"{config.d_model:,}, {config.n_heads} heads each, feed-forward {config.d_ff:,} with "
+        f"{config.activation}, {config.norm}-norm{memory}"
+    )
 
 
 def _front_matter(info: ModelInfo, family: str, licence: str) -> dict[str, Any]:

@@ -87,6 +87,8 @@ def _check(checkpoint: Checkpoint) -> None:
         raise UserError(
             "Only a model whose sides have the same form can be exported; train one without these."
         )
+    if config.is_recurrent:
+        raise UserError("A model whose decoder has no self-attention cannot be exported; train one with it.")
     if config.has_parts_of_t5:
         raise UserError(
             "A model with gated, rms_norm or d_key cannot be exported; train one without these settings."

@@ -35,6 +35,7 @@ from model.importing.files.settings import (
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
 from model.importing.files.weights import BIN, INDEX, SAFETENSORS, SHARDS, Weights, read_weights
 from model.importing.generation import read_generation
+from model.importing.memories import order_memories
 from model.importing.own_models import Told, find_own, open_own
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
@@ -141,10 +142,13 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     _fill(model, own.plan, own.weights)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{file} has weights that are not finite numbers; copy it again.")
+    if config.is_recurrent:
+        order_memories(model)
     notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
-    info = model_info(origin, {}, ())
-    card = import_card(info, own.name, own.layout.title, "", config, notes)
-    source, target, _ = own.plan.sides
+    source, target, languages = own.plan.sides
+    named = dict(zip(("source_lang", "target_lang"), languages or (), strict=False))
+    info = model_info(origin, named, ())
+    card = import_card(info, own.name, own.layout.title, "", config, notes, own.layout.licence)
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ SELF, CROSS = ("self_attention", "self_residual.norm"), ("cross_attention", "cro
 FEED_FORWARD = ("feed_forward.inner", "feed_forward.outer", "feed_forward_residual.norm")
 COLUMNS = {"encoder": SELF + FEED_FORWARD, "decoder": SELF + CROSS + FEED_FORWARD}
 ATTENTIONS = (SELF[0], CROSS[0])
-QKV = 3
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Layout:
     """What tells the models of one tutorial or toolkit from others.
 
     `encoder` and `decoder` are where the layers stand, then the names of `COLUMNS`; `parts` are the queries,
-    keys, values and output of an attention, or the first three in one. The first name of `outside`, which has
+    keys, values and output of an attention, or the first three in one; `memory` are the forget gates, values
+    and output of what a decoder has in place of self-attention. The first name of `outside`, which has
     the names of `OUTSIDE`, tells the layout.
     """
 
@@ -53,20 +54,25 @@ class Layout:
     sample_deviation: bool = False  # its norms divide by the deviation of a sample
     framed: bool = False  # a source begins with <s>
     starts_with_zeros: bool = False  # a translation; its vocabulary has neither <s> nor <pad>
+    memory: str = ""
     counts_words: bool = False  # in its word lists, whose first four entries are not written
     # What the settings say, which lie in the file or in its folder.
     read: Callable[[Mapping[str, Any], Path], Said] = lambda _, __: Said()
     assumed: str = ""  # what nothing says
+    licence: str = "not stated in the checkpoint; ask its origin"
 
     @property
     def mark(self) -> str:
         """A weight that only such models have."""
+        if self.memory:
+            stack, module, *_ = self.decoder.split()
+            return f"{stack}.0.{module}.{self.memory.split()[0]}.weight"
         return f"{self.outside.split()[0]}.weight"
 
     def rename(self, tensors: Mapping[str, Tensor], path: object) -> dict[str, Tensor]:
         """The weights under our names. Raises UserError for one that the table does not have."""
         found: dict[str, Tensor] = {}
-        thirds: dict[str, dict[int, Tensor]] = {}
+        pieces: dict[str, dict[int, Tensor]] = {}
         outside = {**dict(zip(self.outside.split(), OUTSIDE, strict=False)), **self.more}
         layers = {side: self._layer_names(side) for side in COLUMNS}
         for written, tensor in tensors.items():
@@ -87,25 +93,30 @@ class Layout:
             if part is None:
                 found[ours + kind] = tensor
             else:
-                thirds.setdefault(ours + kind, {})[part] = tensor
-        for name, parts in thirds.items():
-            if len(parts) < QKV:
+                pieces.setdefault(ours + kind, {})[part] = tensor
+        for name, parts in pieces.items():
+            count = len(self._parts(name).split()) - 1
+            if len(parts) < count:
                 raise UserError(f"{path} lacks queries, keys or values of {name}; copy it again.")
-            found[name] = torch.cat([parts[place] for place in range(QKV)])
+            found[name] = torch.cat([parts[place] for place in range(count)])
         return found
 
+    def _parts(self, name: str) -> str:
+        """The names in an attention, or in what stands in its place."""
+        return self.memory if self.memory and re.match(r"decoder\..*self_attention", name) else self.parts
+
     def _layer_names(self, side: str) -> tuple[re.Pattern[str], dict[str, tuple[str, int | None]]]:
-        """Where the layers stand, and by their names in a layer: ours, and which third of it a weight is."""
+        """Where the layers stand, and by their names in a layer: ours, and which piece of it a weight is."""
         stack, *theirs = (self.encoder if side == "encoder" else self.decoder).split()
-        *inputs, output = self.parts.split()
         names: dict[str, tuple[str, int | None]] = {}
         for module, ours in zip(theirs, COLUMNS[side], strict=True):
             if ours not in ATTENTIONS:
                 names[module] = ours, None
                 continue
+            *inputs, output = self._parts(f"{side}.{ours}").split()
             names[f"{module}.{output}"] = f"{ours}.output", None
             for place, part in enumerate(inputs):
-                names[f"{module}.{part}"] = f"{ours}.project", place if len(inputs) == QKV else None
+                names[f"{module}.{part}"] = f"{ours}.project", place if len(inputs) > 1 else None
         return re.compile(rf"{re.escape(stack)}\.(\d+)\.(.+)"), names
 
 
@@ -242,6 +253,20 @@ LAYOUTS: dict[str, Layout] = {
         buffers=r"(..coder)\.(version|embed_positions\._float_tensor)",
         counts_words=True,
         read=toolkits.read_fairseq,
+    ),
+    "firefox": Layout(
+        "Firefox's translator (Marian with an SSRU)",
+        "encoder_Wemb decoder_Wemb decoder_ff_logit_out encoder_top_ln decoder_top_ln",
+        "encoder self self_Wo_ln ffn_1 ffn_2 ffn_ffn_ln",
+        "decoder rnn rnn_ffn_ln context context_Wo_ln ffn_1 ffn_2 ffn_ffn_ln",
+        "q k v o",
+        {"positions": "marian", "autoregression": "ssru"},
+        starts_with_zeros=True,
+        memory="f w o",
+        read=partial(toolkits.read_marian, decoder="rnn"),
+        licence="not stated in the files: Bergamot's models are CC-BY-SA 4.0, some for non-commercial "
+        "use only, and Mozilla's MPL 2.0; ask where the files come from",
+        assumed="Firefox also rounds what its matrices read to 8 bits; it words some sentences differently.",
     ),
     "marian": Layout(
         "Marian",

@@ -16,6 +16,7 @@ from torch import Tensor
 from model.errors import UserError, quote_untrusted
 from model.files import (
     MAX_JSON_BYTES,
+    begins_with,
     check_file,
     decode_lines,
     open_tensors,
@@ -24,6 +25,7 @@ from model.files import (
     read_yaml,
 )
 from model.importing.family import NEVER_LOGIT, Plan
+from model.importing.files.marian_bin import VERSION, read_marian_bin
 from model.importing.files.npz import read_npz
 from model.importing.files.pickles import read_nested
 from model.importing.files.settings import CONFIG
@@ -39,7 +41,8 @@ from model.text.ready_made import ReadyMade, ReadyMadeTokenizer
 from model.text.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
 from model.text.tokenizer import BOS, BOS_ID, EOS, PAD, PAD_ID, SPECIALS, UNK, UNK_ID
 
-PICKLES, NPZ, SAFETENSORS = (".pt", ".pth", ".bin", ".chkpt", ".ckpt"), ".npz", ".safetensors"
+PICKLES, NPZ, BIN, SAFETENSORS = (".pt", ".pth", ".chkpt", ".ckpt"), ".npz", ".bin", ".safetensors"
+STARTS = b"PK\3\4", b"\x80", VERSION  # of a .bin of weights; beside it lie others, such as lists of words
 SPM = ".spm", ".model"
 # What a toolkit calls the checkpoint to use.
 BEST = ("model.chkpt", "best.ckpt", "checkpoint_best.pt", "model.npz", "model.00.safetensors")
@@ -83,6 +86,8 @@ def find_own(path: Path) -> Path | None:
     if CONFIG in names and not names.issuperset(OF_EOLE):
         return None
     found = [each for each in sorted(path.iterdir()) if each.suffix in (*PICKLES, NPZ) or each.name in BEST]
+    binary = [each for each in sorted(path.iterdir()) if each.suffix == BIN]
+    found += [each for each in binary if begins_with(each, *STARTS)] or binary
     best = [each for each in found if each.name in BEST] or found
     if len(best) > 1:
         raise UserError(f"{path} has {len(best)} files of weights; name one, such as {best[-1]}.")
@@ -117,6 +122,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights of a file and the plain values beside them."""
     if path.suffix == NPZ:
         return read_npz(path)
+    if path.suffix == BIN and begins_with(path, VERSION):
+        return read_marian_bin(path)
     if path.suffix == SAFETENSORS:
         with open_tensors(path, MAX_WEIGHTS_BYTES) as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}, {}  # noqa: SIM118
@@ -209,7 +216,7 @@ def _sides(layout: Layout, found: Mapping[str, Tensor], said: Said, told: Told, 
         _side(layout, said, words[place] if words else None, given[place], sizes[place], frames[place], path)
         for place in range(2)
     )
-    return Sides(source, target)
+    return Sides(source, target, said.languages)
 
 
 def _side(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from model.files import read_json, read_yaml
 from model.importing.files.settings import ACTIVATIONS
 
 Words = Sequence[str] | Path  # in the order of their ids, or the file that lists them
+LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
 # By their names in OpenNMT-py and eole.
 POSITIONS = {"SinusoidalInterleaved": "sinusoidal", "SinusoidalConcat": "marian"}
 
@@ -28,6 +30,7 @@ class Said:
     start: str = ""  # what the decoder reads first, if not <s>
     has_end: bool = True  # whether a source ends with </s>
     spare_positions: int = 0  # the first learned ones, which no token has
+    languages: tuple[str, str] | None = None  # their codes
 
 
 def require(settings: Mapping[str, Any], wanted: Mapping[str, Any], title: str) -> None:
@@ -73,6 +76,17 @@ def _activation(name: object, title: str) -> str:
     return ACTIVATIONS[name]
 
 
+def _within(values: object, section: str, name: str) -> Any:
+    """A setting of a section, None if one of them is missing."""
+    found = values.get(section) if isinstance(values, dict) else None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _languages(codes: Sequence[object]) -> tuple[str, str] | None:
+    source, target = (code if isinstance(code, str) and code.isalnum() else "" for code in codes)
+    return (source, target) if source and target else None
+
+
 def _lists(values: Mapping[str, Any], title: str) -> tuple[Words, Words]:
     found = [values.get(side) for side in ("src", "tgt")]
     for words in found:
@@ -116,7 +130,7 @@ def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
     if model.get("tied_embeddings", False):
         scales[1] = scales[0]
     data = values.get("data")
-    symbols = data.get("special_symbols") if isinstance(data, dict) else None
+    symbols = _within({"data": data}, "data", "special_symbols")
     symbols = symbols if isinstance(symbols, dict) else {}
     pad, unknown, start, end = (
         str(symbols.get(f"{name}_token", usual))
@@ -128,6 +142,7 @@ def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
         (scales[0], scales[1], 1.0),
         (folder / "src_vocab.txt", folder / "trg_vocab.txt"),
         (pad, unknown, start, end),
+        languages=_languages([_within(data, side, "lang") for side in ("src", "trg")]),
     )
 
 
@@ -219,8 +234,8 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
         model, task = (_section(values["cfg"], name, title) for name in ("model", "task"))
     else:
         model = task = _section(values, "args", title)
-    languages = [task.get(f"{side}_lang") for side in ("source", "target")]
-    if not all(isinstance(each, str) and each.isalnum() for each in languages):
+    languages = _languages([task.get(f"{side}_lang") for side in ("source", "target")])
+    if languages is None:
         raise UserError(f"The settings of {title} name no languages; give both dictionaries.")
     require(
         model, {"adaptive_input": False, "no_cross_attention": False, "cross_self_attention": False}, title
@@ -240,15 +255,25 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
         "activation": _activation(model.get("activation_fn", "relu"), title),
     }
     source, target = (folder / f"dict.{language}.txt" for language in languages)
-    return Said(heads, shape, (scale, scale, 1.0), (source, target), start="</s>", spare_positions=2)
+    return Said(
+        heads,
+        shape,
+        (scale, scale, 1.0),
+        (source, target),
+        start="</s>",
+        spare_positions=2,
+        languages=languages,
+    )
 
 
-def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
+def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
     wanted: dict[str, Any] = {
         "type": "transformer",
-        "transformer-decoder-autoreg": "self-attention",
+        "transformer-decoder-autoreg": decoder,
+        "dec-cell": "ssru" if decoder == "rnn" else values.get("dec-cell"),
+        "transformer-rnn-projection": False,
         "transformer-train-position-embeddings": False,
         "transformer-no-projection": False,
         "transformer-tied-layers": [],
@@ -265,9 +290,21 @@ def read_marian(values: Mapping[str, Any], folder: Path) -> Said:
             'only "" with "dan", or "n" with "da", can be imported.'
         )
     activation = _activation(values.get("transformer-ffn-activation", "swish"), title)
-    vocabularies = [
-        each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name
-    ]
-    words = (vocabularies[0], vocabularies[0]) if len(vocabularies) == 1 else None  # of two, which is which?
     shape = {"norm": norms[processing], "activation": activation}
-    return Said(_number(values, "transformer-heads", title), shape, words=words)
+    words, languages = _vocabularies(folder), _named_languages(folder)
+    return Said(_number(values, "transformer-heads", title), shape, words=words, languages=languages)
+
+
+def _named_languages(folder: Path) -> tuple[str, str] | None:
+    """The languages in the name of a vocabulary, as in vocab.enpt.spm."""
+    names = (each.name for each in folder.iterdir() if "vocab" in each.name)
+    return next(((match[1], match[2]) for name in names if (match := LANGUAGES.search(name))), None)
+
+
+def _vocabularies(folder: Path) -> tuple[Words, Words] | None:
+    """The files of both sides in a folder of Marian: one, or two whose names say which is which."""
+    found = [each for each in folder.iterdir() if each.suffix in (".spm", ".yml") and "vocab" in each.name]
+    if len(found) == 1:
+        return found[0], found[0]
+    of_side = {each.name[:3]: each for each in found}
+    return (of_side["src"], of_side["trg"]) if of_side.keys() == {"src", "trg"} else None

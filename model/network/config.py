@@ -33,6 +33,7 @@ CHOICES = {
     "positions": ("sinusoidal", "fairseq", "marian", "learned", "relative", "none"),
     "final_norm": ("pre", "both", "none"),
     "decoder_norm": ("", "pre", "post"),
+    "autoregression": ("attention", "ssru"),
 }
 # Numbers that may be 0, with what 0 means.
 MAY_BE_ZERO = (
@@ -57,6 +58,7 @@ LATER = (
     "final_norm",
     "decoder_norm",
     "decoder_ff",
+    "autoregression",
 )
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
@@ -94,6 +96,8 @@ class ModelConfig:
     final_norm: str = "pre"
     decoder_norm: str = ""  # where the decoder's norms are; "": as in the encoder
     decoder_ff: int = 0  # d_ff of the decoder; 0: as in the encoder
+    # How the decoder sees the tokens before: by attention, or by a running memory (`network/recurrence.py`).
+    autoregression: str = "attention"
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
@@ -142,6 +146,8 @@ class ModelConfig:
                 f"n_buckets is {self.n_buckets} and positions {self.positions!r}; set n_buckets if and "
                 "only if positions are relative."
             )
+        if self.positions == "relative" and self.is_recurrent:
+            raise UserError("A decoder without self-attention has no relative positions; set other ones.")
         # Half of the buckets are of one direction; half of these hold one distance each.
         if self.n_buckets and not (self.n_buckets % 4 == 0 and self.max_distance > self.n_buckets // 2):
             raise UserError(
@@ -192,8 +198,18 @@ class ModelConfig:
 
     @property
     def has_parts_of_t5(self) -> bool:
-        """Whether the network has a part of T5 (Raffel et al. 2020), which only torch computes, no kernel."""
+        """Whether the network has a part of T5 (Raffel et al. 2020)."""
         return bool(self.positions == "relative" or self.gated or self.rms_norm or self.d_key)
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the decoder keeps a running memory in place of self-attention."""
+        return self.autoregression == "ssru"
+
+    @property
+    def only_torch(self) -> bool:
+        """Whether no kernel computes a part of the network."""
+        return self.has_parts_of_t5 or self.is_recurrent
 
     @property
     def n_parameters(self) -> int:
@@ -207,7 +223,8 @@ class ModelConfig:
         attention = 4 * d * inner
         encoder_ff, decoder_ff = ((2 + self.gated) * d * side.d_ff for side in (self, self.of_decoder))
         encoder = self.n_encoder_layers * (attention + encoder_ff + 2 * norm)
-        decoder = self.n_decoder_layers * (2 * attention + decoder_ff + 3 * norm)
+        own = attention - d * inner if self.is_recurrent else attention
+        decoder = self.n_decoder_layers * (own + attention + decoder_ff + 3 * norm)
         final = (self.has_final_norm + self.of_decoder.has_final_norm) * norm
         vocabularies = self.source_vocabulary
         if not self.tied:
@@ -227,7 +244,8 @@ class ModelConfig:
             (1 + self.gated) * side.d_ff + self.d_model for side in (self, self.of_decoder)
         )
         encoder = self.n_encoder_layers * (attention + encoder_ff)
-        return encoder + self.n_decoder_layers * (2 * attention + decoder_ff)
+        own = attention - self.d_attention if self.is_recurrent else attention
+        return encoder + self.n_decoder_layers * (own + attention + decoder_ff)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""

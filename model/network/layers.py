@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from model.errors import UserError
 from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention, RelativePositions
 from model.network.config import ModelConfig
+from model.network.recurrence import Recurrence
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -214,12 +215,17 @@ class DecoderLayerOutput(NamedTuple):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention and feed-forward network, the right half of figure 1."""
+    """Masked self-attention, cross-attention and feed-forward network, the right half of figure 1.
+
+    With `autoregression` "ssru" a running memory takes the place of the self-attention.
+    """
 
     def __init__(self, config: ModelConfig, positions: RelativePositions | None = None) -> None:
         super().__init__()
         heads = config.d_model, config.n_heads, config.d_head
-        self.self_attention = MultiHeadAttention(*heads, positions)
+        self.self_attention = (
+            Recurrence(*heads) if config.is_recurrent else MultiHeadAttention(*heads, positions)
+        )
         self.self_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(*heads)
         self.cross_residual = Residual(config)

@@ -178,9 +178,10 @@ class Transformer(nn.Module):
                 nn.init.zeros_(module.bias)
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
+        d = self.config.d_model
         for module in self.modules():
             if isinstance(module, MultiHeadAttention):
-                for block in module.project.weight.chunk(3):
+                for block in module.project.weight.view(-1, module.width, d):
                     nn.init.xavier_uniform_(block)
         matrices = (self.source_embedding.tokens, self.target_embedding.tokens, self.output)
         for weight in dict.fromkeys(module.weight for module in matrices):  # a set has no certain order

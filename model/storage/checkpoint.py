@@ -35,6 +35,7 @@ from model.text.tokenizer import Tokenizer
 FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MAX_PARAMETERS = 700_000_000  # 3 GB in memory; NLLB-200-distilled has 615, the shipped models under 10
+FIRST_MODEL = "de-en"  # what commands and the page open unless another is named
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
 STORED_TYPES = {"F16", "BF16", "F32", "I8"}

@@ -1,18 +1,19 @@
-"""Prints what Headlight claims beside published tables: translations that people judged.
+"""Prints what Headlight claims beside published tables, or writes it into docs/findings.md (--write).
 
-The corpus is annotated_corpus.csv of Guerreiro, Voita and Martins 2023 ("Looking for a Needle in a
-Haystack"): translations of WMT18 German-English by another system. Thresholds were chosen on its lines of
-even number, so both halves are printed.
+Most tables come from the files of the study. Translations that people judged (--judged) are
+annotated_corpus.csv of Guerreiro, Voita and Martins 2023 ("Looking for a Needle in a Haystack"): WMT18
+German-English by another system. Thresholds were chosen on its lines of even number, so both halves are
+printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,21 @@ from model import Translator
 from model.analysis.omissions import absence
 from model.analysis.thresholds import THRESHOLDS
 from model.errors import UserError
+from model.files import read_json
 
 ROOT = Path(__file__).parents[2]
+PAGE, STUDY = ROOT / "docs/findings.md", ROOT / "assets/study"
+MODELS = ("de-en", "en-fr", "en-it")
+PER_LAYER, PER_KIND = 8, 32  # heads of these models
+# On the pairs of Vilar et al. 2006: alignment-scripts of Lilt, and the repository of ALTI+ (Ferrando et al.
+# 2022), whose model has 6 layers.
+ALIGNERS = [
+    ["fast_align (alignment-scripts)", "", "27.0%"],
+    ["MGIZA (alignment-scripts)", "", "20.6%"],
+    ["mean of a layer's heads, weights, the row that reads the word (ALTI+)", "28.2%", ""],
+    ["mean of a layer's heads, norms, the row that reads the word (ALTI+)", "26.0%", ""],
+    ["mean of a layer's heads, norms, the row that writes the word (ALTI+)", "38.9%", ""],
+]
 FAULTS = ("repetitions", "named-entities", "omission", "strong-unsupport", "full-unsupport")
 LEAST = -10.0  # nats, below every absence: of a sentence without words
 DETACHED = ("strong-unsupport", "full-unsupport")
@@ -48,6 +62,7 @@ class Rule(NamedTuple):
 RULES = (
     Rule("omission, taught head", ("omission",), "taught", THRESHOLDS["missing"]),
     Rule("omission, two free heads", ("omission",), "free", THRESHOLDS["missing_free"]),
+    Rule("omission, log-probability", ("omission",), "surprise", -THRESHOLDS["unrelated"]),
     Rule("detached, log-probability", DETACHED, "surprise", -THRESHOLDS["unrelated"]),
     Rule("fully detached, log-probability", DETACHED[1:], "surprise", -THRESHOLDS["unrelated"]),
 )
@@ -55,13 +70,83 @@ RULES = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--judged", type=Path, required=True, help="annotated_corpus.csv")
-    judged = list(judge(Translator.load(ROOT / "assets/models/de-en"), parser.parse_args().judged))
-    print(f"{len(judged)} translations\n")
-    print("| rule | faulty | area, even / odd / all | found | false alarms, even / odd |")
-    print("|---|---|---|---|---|")
-    for rule in RULES:
-        print(row(rule, judged))
+    parser.add_argument("--judged", type=Path, help="annotated_corpus.csv")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/findings.md")
+    given = parser.parse_args()
+    tables = of_the_study()
+    if given.judged:
+        tables["judged"] = judged_table(given.judged)
+    if given.write:
+        PAGE.write_text(with_tables(PAGE.read_text("utf-8"), tables), "utf-8")
+    else:
+        print("\n\n".join(tables.values()))
+
+
+def with_tables(page: str, tables: Mapping[str, str]) -> str:
+    """The page with each table between its two marks."""
+    for name, table in tables.items():
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def of_the_study() -> dict[str, str]:
+    """The tables whose figures stand in the files that ship with the models."""
+    studies = {name: read_json(STUDY / f"{name}.json") for name in MODELS}
+    heads = {name: read_json(ROOT / "assets/models" / name / "heads.json") for name in MODELS}
+    return {
+        "alignment": alignment(studies["de-en"]),
+        "removal": removal({name: each["removal"]["curves"] for name, each in heads.items()}),
+        "faithfulness": faithfulness({name: each["rankings"] for name, each in studies.items()}),
+    }
+
+
+def lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def alignment(study: Mapping[str, Any]) -> str:
+    """Alignment error on the 508 pairs of Vilar et al. 2006, beside published ones on the same pairs."""
+    found = []
+    for one in study["aligners"]:
+        layer, head = divmod(one["head"] % PER_KIND, PER_LAYER)
+        row = "reads" if one["shifted"] else "writes"
+        taught = ", taught to align" if one["taught"] else ""
+        name = f"ours: cross head {layer + 1}.{head + 1}, the row that {row} the word{taught}"
+        found.append([name, f"{one['each_target']:.1%}", f"{one['grown']:.1%}"])
+    return lines(["aligner", "each target word", "both directions joined"], [*ALIGNERS, *found])
+
+
+def removal(curves: Mapping[str, Mapping[str, Any]]) -> str:
+    """BLEU on the reporting half after heads were removed, in steps near a quarter and a half of a kind."""
+
+    def near(points: Sequence[Sequence[float]], share: float, heads: int) -> str:
+        count, _, _, score = min(points, key=lambda point: abs(point[0] - share * heads))
+        return f"{score:.1f} ({count})"
+
+    rows = []
+    for name, kinds in curves.items():
+        for kind, curve in kinds.items():
+            heads = len(curve["heads"]) + 1
+            cells = [near(curve["points"], share, heads) for share in (0, 0.2, 1 / 3, 0.5)]
+            rows.append([name, kind, str(heads), *cells])
+    return lines(["model", "kind", "heads", "none", "a fifth", "a third", "half"], rows)
+
+
+def faithfulness(rankings: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Nats that a word loses without the source token that a measure ranks first."""
+    names = [one["measure"] for one in rankings[MODELS[0]]]
+    loss = {name: {one["measure"]: one["one"] for one in found} for name, found in rankings.items()}
+    return lines(
+        ["measure", *MODELS], [[name, *(f"{loss[each][name]:.2f}" for each in MODELS)] for name in names]
+    )
+
+
+def judged_table(corpus: Path) -> str:
+    judged = list(judge(Translator.load(ROOT / "assets/models/de-en"), corpus))
+    head = ["warning", "faulty", "area, even / odd / all", "found", "false alarms, even / odd"]
+    return lines(head, [cells(rule, judged) for rule in RULES])
 
 
 def judge(translator: Translator, corpus: Path) -> Iterator[Judged]:
@@ -84,7 +169,7 @@ def judge(translator: Translator, corpus: Path) -> Iterator[Judged]:
             yield Judged(number % 2 == 0, faults, with_taught, with_free, surprise)
 
 
-def row(rule: Rule, judged: list[Judged]) -> str:
+def cells(rule: Rule, judged: list[Judged]) -> list[str]:
     bad = [one for one in judged if one.faults & set(rule.faults)]
     good = [one for one in judged if not one.faults]
 
@@ -97,8 +182,11 @@ def row(rule: Rule, judged: list[Judged]) -> str:
     areas = [area(values(one), values(other)) for one, other in [*halves, (bad, good)]]
     alarms = [(values(some) >= rule.threshold).mean() for _, some in halves]
     found = (values(bad) >= rule.threshold).mean()
-    cells = [rule.title, str(len(bad)), " / ".join(f"{one:.3f}" for one in areas), f"{found:.0%}"]
-    return f"| {' | '.join([*cells, ' / '.join(f'{one:.1%}' for one in alarms)])} |"
+    areas_in_words, alarms_in_words = (
+        " / ".join(f"{one:.3f}" for one in areas),
+        [f"{one:.1%}" for one in alarms],
+    )
+    return [rule.title, str(len(bad)), areas_in_words, f"{found:.0%}", " / ".join(alarms_in_words)]
 
 
 def area(bad: NDArray[np.float64], good: NDArray[np.float64]) -> float:

@@ -51,7 +51,7 @@ def enter_to_picture(page: Page, text: str) -> float:
 
 def choose(page: Page, kind: str, layer: int, head: int) -> None:
     """Choose a head; layers and heads count from 1."""
-    page.get_by_role("button", name=kind, exact=True).click()
+    page.locator(f".hl-tab[data-kind={kind.lower()}]").click()
     page.get_by_role("gridcell", name=f"layer {layer}, head {head}", exact=True).click()
 
 

@@ -32,10 +32,12 @@ def test_the_tick_is_for_the_answer_understood(page: Page):
     expect(learn(page)).to_contain_text("✗ Count the words that it reads")
     expect(mark).to_have_text("")
     expect(answers(page).first).to_be_disabled()
+    expect(learn(page).get_by_role("status")).to_be_in_viewport(ratio=1)
     learn(page).get_by_role("button", name="Another question").click()
     choose_answer(page, "Often nothing")  # the question of the beginning comes back
     expect(mark).to_have_text("✓ Understood")
     expect(learn(page).locator(".hl-learned")).to_contain_text("where a head looked, not why")
+    expect(learn(page).locator(".hl-learned")).to_be_in_viewport(ratio=1)
     page.reload()
     expect(learn(page).locator(".hl-learned")).to_be_visible()
 

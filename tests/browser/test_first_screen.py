@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -118,7 +119,7 @@ FOLLOWED = """() => {
 @pytest.fixture(scope="module")
 def real() -> Iterator[str]:
     """The address of the page with shipped models."""
-    service = app.create({name: shipped(name) for name in ("de-en", "en-fr", "en-it")})
+    service = app.create({name: shipped(name) for name in ("de-en", "en-fr", "en-it", "reverse")})
     yield service.launch()
     service.stop()
 
@@ -129,7 +130,11 @@ def test_the_first_screen_has_few_words_and_controls(visit: Visit, real: str) ->
     words, controls = page.evaluate(COUNT)
     assert len(words) <= MOST_WORDS, words
     assert len(controls) <= MOST_CONTROLS, controls
-    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), "a scroll bar"
+    for width, height in ((1440, 900), (1366, 768), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), (
+            f"a scroll bar at {height}"
+        )
 
 
 def test_a_phone_shows_what_matters_within_two_screens(visit: Visit, real: str) -> None:
@@ -143,6 +148,21 @@ def test_a_phone_shows_what_matters_within_two_screens(visit: Visit, real: str) 
     assert boxes[-1]["y"] + boxes[-1]["height"] <= 2 * 844
 
 
+@pytest.mark.parametrize("locale", ["en-US", "de-DE", "fr-FR", "it-IT"])
+def test_a_phone_shows_the_translation_without_a_word_and_what_to_do_with_it(
+    visit: Visit, real: str, locale: str
+) -> None:
+    page = visit(real, 390, 844, locale=locale)
+    page.locator(".hl-chip[data-side=source]").nth(1).click()
+    text = page.locator(".hl-removed [role=status]")
+    expect(text).to_contain_text(re.compile("[“„«].*[”“»].*[“„«].*[”“»]"))
+    assert text.evaluate(
+        "(one) => one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth"
+    )
+    for button in page.locator(".hl-removed button").all():
+        expect(button).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize(("locale", "model"), [("fr-FR", "en-fr"), ("it-IT", "en-it"), ("de-DE", "de-en")])
 def test_a_visitor_begins_with_a_translation_that_they_can_read(
     visit: Visit, real: str, locale: str, model: str
@@ -150,6 +170,27 @@ def test_a_visitor_begins_with_a_translation_that_they_can_read(
     page = visit(real, locale=locale)
     assert page.evaluate("Headlight.viewer.state().record.model.name") == model
     assert page.locator("#hl-sentence :is(input, textarea)").input_value() == app.EXAMPLES[model][0]
+
+
+def test_a_model_of_letters_has_letters(visit: Visit, real: str):
+    page = visit(f"{real}#model=reverse&text=lantern")
+    expect(page.locator(".hl-arcs-meaning")).to_have_text(
+        "Each letter is joined with what is read to write it."
+    )
+    facts = page.locator(".hl-summary > li")
+    expect(facts.first).to_be_visible()
+    assert not [
+        text for text in facts.all_inner_texts() if re.search(r"\b(words?|sentence|translation)\b", text)
+    ]
+
+
+def test_a_notice_is_not_cut(visit: Visit, real: str) -> None:
+    page = visit(f"{real}#model=de-en&text=I would like to buy a house near the river.")
+    expect(page.locator(".hl-notices")).to_contain_text("the model reads German")
+    for width, height in ((1440, 900), (1366, 768), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        fits = "(one) => one.scrollHeight <= one.clientHeight"
+        assert page.locator(".hl-result-side").evaluate(fits), f"cut at {height}"
 
 
 def test_the_translation_follows_the_typing(visit: Visit, real: str) -> None:

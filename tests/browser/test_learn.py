@@ -327,6 +327,10 @@ def test_the_chapter_about_the_three_kinds_opens_the_routes_of_a_word(page: Page
     expect(picture).to_have_attribute("open", "")
     expect(picture).to_contain_text("Which way did this word come?")
     assert learn(page).evaluate("(panel) => panel.scrollTop") == 0, "the chapter opens below its title"
+    for _ in range(3):  # no later chapter explains a word of this one
+        learn(page).get_by_role("button", name="Next", exact=True).click()
+        guess(page)
+        expect(picture).to_be_hidden()
 
 
 @pytest.mark.slow
@@ -339,3 +343,12 @@ def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: 
     assert box is not None
     assert box["height"] < 0.5 * 844
     assert view.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_chapter_keeps_the_edge_of_a_phone_free(visit: Visit, static: str):
+    view = visit(static, 390, 844)
+    brand = view.locator("#hl-brand")
+    before = brand.bounding_box()
+    view.evaluate("location.hash += '&learn=7'")
+    expect(learn(view)).to_be_visible()
+    assert brand.bounding_box() == before

@@ -215,6 +215,7 @@ def perhaps(page: Page) -> int:
 def test_a_link_holds_a_hypothesis_an_own_translation_and_a_comparison(show: Show):
     page = show(RESULT)
     panel = open_panel(page, "Step")
+    panel.get_by_role("button", name="Draw the beam tree").click()
     panel.locator(".hl-hypotheses .hl-choice").nth(1).click()
     expect(status(page)).to_contain_text("hypothesis “")
     reopened(page, show).close()

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from model.analysis.measures import ROLES, head_roles, measure_heads
+from model.analysis.pooling import nearest_role
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import FAIL, HOLD, RELEASE, number, open_panel, status
 from tests.browser.screen import FIRST, choose
 from tests.viz.fakes import random_translation
-from training.evaluation.study import nearest_role
 from viz.export import document
 from viz.payload import encode
 

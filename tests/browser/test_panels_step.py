@@ -105,6 +105,22 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     assert "log p divided by the length penalty" in (scores.first.get_attribute("title") or "")
 
 
+def test_without_its_tree_a_list_has_the_best_hypothesis_alone(page: Page):
+    """A search stops when no other can win, so its further hypotheses need not be the next best."""
+    panel = open_panel(page, "Step")
+    choices = panel.locator(".hl-hypotheses .hl-choice")
+    expect(choices).to_have_count(1)
+    expect(choices).to_have_attribute("aria-pressed", "true")
+    panel.get_by_role("button", name="Draw the beam tree").click()
+    expect(choices).to_have_count(len(TREE.hypotheses))
+    panel.locator(".hl-next .hl-choice").first.click()
+    expect(status(page)).to_contain_text("forced")
+    expect(choices).to_have_count(1)  # that of the forced translation
+    expect(choices).to_have_attribute("aria-pressed", "true")
+    forced = page.evaluate("viewer.state().record.text")
+    expect(choices.locator("[dir=auto]")).to_have_text(forced)
+
+
 def test_each_hypothesis_shows_its_own_attention(page: Page):
     panel = open_panel(page, "Step")
     panel.get_by_role("button", name="Draw the beam tree").click()
@@ -156,6 +172,7 @@ def test_an_own_translation_is_compared_with_the_models(page: Page):
         expect(numbers).to_have_text([number(value, 2) for value in record.log_probabilities])
     assert not set(texts(own.attention.predicted)[:-1]) & set(texts(RESULT.attention.predicted))
     expect(scored).to_contain_text("no token in common")
+    expect(scored).to_contain_text("The translation can be right all the same")
     expect(scored.get_by_role("button", name="Difference in the matrix")).to_be_disabled()
     page.evaluate(KEEP)
     scored.get_by_role("button", name="Show its attention").click()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from model.analysis.measures import ROLE_DEFINITIONS
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
@@ -31,6 +32,7 @@ CURVES = [
 ]
 
 
+ALIGNS = next(one.least for one in ROLE_DEFINITIONS.values() if one.measure == "focus")
 LAST_RUN = "This is the record of the last of several runs."
 
 
@@ -71,6 +73,7 @@ def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert panel.locator(".hl-curve").first.get_attribute("d").count("L") == 19
     expect(panel.get_by_label("Saved step of the training")).to_be_visible()
     expect(panel.get_by_text(LAST_RUN)).to_be_hidden()
+    expect(panel).to_contain_text("the loss of validation without both")
     panel.locator(".hl-chart").last.scroll_into_view_if_needed()
     box = panel.locator(".hl-chart").last.bounding_box()
     page.mouse.move(box["x"] + 45, box["y"] + 40)
@@ -146,6 +149,11 @@ def test_the_curve_of_a_head_says_when_it_got_its_role(
     first = next(step for step, one in zip(STEPS, found, strict=True) if one["roles"]["cross"][1][2] == role)
     assert role != "mixed"
     expect(panel).to_contain_text(f"At step {first} the head counts as “{role}”")
+    aligns = [max(map(max, one["measures"]["cross"]["focus"])) >= ALIGNS for one in found]
+    since = max((place + 1 for place, each in enumerate(aligns) if not each), default=0)
+    later = f"from step {STEPS[since]} on" if since < len(STEPS) else "At the last step no head"
+    said = "at every saved step" if since == 0 else later
+    expect(panel).to_contain_text(said)
     focus = found[-1]["measures"]["cross"]["focus"][1][2]
     expect(panel.locator("figcaption").last).to_contain_text(f"source focus {focus:.2f}")
     choose(page, "Encoder", 1, 1)

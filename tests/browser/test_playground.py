@@ -194,6 +194,7 @@ def open_in_viewer(page: Page, folder: Path) -> None:
     word = playground(page).locator("tbody th").first.inner_text()
     title = page.locator("#hl-model select option:checked")
     former = title.text_content() or ""
+    progress = playground(page).locator(".hl-play-bar .hl-role").first.inner_text()
     press(page, "Open in the viewer")
     expect(playground(page)).to_be_hidden()
     expect(title).to_contain_text("Playground")
@@ -204,8 +205,19 @@ def open_in_viewer(page: Page, folder: Path) -> None:
     expect(page.locator(".hl-translation")).to_have_text(written or "(nothing)")
     page.get_by_role("tab", name="Training").click()
     expect(page.get_by_text(f"Step {steps} of {steps}", exact=True)).to_be_visible()
+    expect_share(page, progress)
     page.get_by_role("button", name="Playground", exact=True).click()
     expect_step(page, steps)
+
+
+def expect_share(page: Page, progress: str) -> None:
+    """The tab Training says what the playground said, under the same name, on an axis of per cent."""
+    share = re.search(r"(\d+) % of unseen words", progress)
+    chart = page.locator("figure").filter(has_text="Unseen words right, %")
+    shown = re.findall(r"[\d.]+", chart.locator("figcaption").inner_text())[-1]
+    assert share, progress
+    assert abs(float(shown) - int(share[1])) <= 0.5
+    assert max(map(float, chart.locator("text").all_text_contents()[:3])) == 100
 
 
 def test_a_model_opens_in_the_viewer_and_again_when_it_is_trained_further(visitor, static, tmp_path):

@@ -7,7 +7,16 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_playground import SMALL, expect_step, picture, playground, press, step_of, train
+from tests.browser.test_playground import (
+    SMALL,
+    expect_step,
+    picture,
+    playground,
+    press,
+    step_of,
+    train,
+    wait_for_step,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -89,7 +98,9 @@ def test_pairs_of_the_person_are_a_task(visitor, static):
     box.fill("\n".join(f"Tag {number}\tTage {number}" for number in range(40)))
     own.get_by_role("button", name="Train with these pairs").click()
     expect(playground(page).get_by_label("Task").locator("option:checked")).to_have_text("Own pairs")
-    train(page, 5)
+    expect(playground(page).get_by_role("button", name="Pause")).to_be_in_viewport()
+    wait_for_step(page, 5)
+    press(page, "Pause")
     expect(playground(page).locator("tbody th").first).to_have_text(re.compile(r"Tag \d+"))
     assert "Tage" not in page.url
     link = page.url

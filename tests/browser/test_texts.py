@@ -37,7 +37,9 @@ def test_values_and_bars_say_what_they_are(page: Page):
     muted = open_panel(page, "What if")
     expect(muted).to_contain_text("The longest bar is 0.50 nats; other heads have other scales.")
     expect(open_panel(page, "Step")).to_contain_text("in nats: 1 nat is a factor of 2.72. The score")
-    measure = open_panel(page, "Head").locator(".hl-measure summary").first
+    head = open_panel(page, "Head")
+    head.get_by_text("Measures", exact=True).click()
+    measure = head.locator(".hl-measure summary").first
     arrow = "node => getComputedStyle(node, '::before').rotate"
     assert measure.evaluate(arrow) == "none"
     measure.click()

@@ -47,10 +47,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "removal": {"ids": IDS, "kind": "cross", "layer": 1, "head": 2, "row": 2, "step": 2},
     "links": {"ids": IDS, "head": ["cross", 3, 1], "gold": "0-0 1p1"},
     "examples": {"sentences": ["Ein kleiner Hund läuft.", "Die Tür ist heiß."]},
+    "corpus": {},
     "training": {},
     "training_heads": {"sentence": 1},
     "training_step": {"step": 4, "sentence": 1},
 }
+OF_FILES = ("corpus", "training")  # how the requests begin that need a file of the model
 PATCH = {"baseline": "sentence", "other": "Die Tür ist heiß.", "row": 1}  # for the muted heads of `mute`
 PAIRS = (
     ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),

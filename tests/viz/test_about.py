@@ -10,16 +10,29 @@ from typing import Any
 
 import pytest
 
+from model.analysis.corpus import HEADS, load_heads
+from model.analysis.measures import MEASURES
+from model.decoding.options import PAGE_BEAM
 from model.errors import UserError
+from model.results import KINDS
 from model.storage.card import read_card, readme
-from model.storage.checkpoint import ModelInfo, save
+from model.storage.checkpoint import ModelInfo, list_models, save
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.viz.questions import TRANSLATOR
-from viz.about import about_models, card_rows, measure_range, model_files, weaknesses_of, write_range
+from viz.about import (
+    about_models,
+    card_rows,
+    measure_range,
+    model_files,
+    study_of,
+    weaknesses_of,
+    write_range,
+)
 from viz.viewer import ENGLISH, catalogues
 
-MODELS = Path(__file__).parents[2] / "assets" / "models"
+ASSETS = Path(__file__).parents[2] / "assets"
+MODELS = ASSETS / "models"
 LANGUAGES = (ENGLISH, *catalogues())
 
 
@@ -107,3 +120,37 @@ def test_a_model_that_was_moved_while_the_page_runs_still_says_its_facts(tmp_pat
     translator = Translator.load(tmp_path / "x")
     (tmp_path / "x").rename(tmp_path / "moved")
     assert card_rows(translator) == [("data", "two pairs")]
+
+
+@pytest.mark.parametrize("path", list_models(MODELS), ids=lambda path: path.name)
+def test_the_heads_of_every_shipped_model_are_measured_in_a_small_file(path):
+    assert (path / HEADS).stat().st_size <= 150_000
+    translator = Translator.load(path)
+    found, config = load_heads(path), translator.checkpoint.model.config
+    assert found
+    for kind, layers in zip(KINDS, (config.n_encoder_layers, *2 * [config.n_decoder_layers]), strict=True):
+        assert [len(row) for row in found["heads"][kind]] == layers * [config.n_heads]
+    study = study_of(translator)
+    assert study
+    assert study["sentences"] == found["count"] <= 300
+    names = {name for tables in study["measures"].values() for name in tables}
+    assert {one.name for one in MEASURES} <= names
+
+
+def test_a_model_without_such_a_file_has_no_study(tmp_path):
+    save(tiny_checkpoint(seed=1), tmp_path)
+    assert study_of(Translator.load(tmp_path)) is None
+
+
+def test_the_shipped_files_have_at_most_48_megabytes():
+    assert sum(path.stat().st_size for path in ASSETS.rglob("*") if path.is_file()) <= 48_000_000
+
+
+def test_a_sentence_that_is_said_to_fail_fails():
+    """The card quotes whole sentences; what each became is what the page shows for it."""
+    translator = Translator.load(MODELS / "de-en")
+    lines = " ".join(weaknesses_of(translator.checkpoint.card)["en"])
+    quoted = re.findall(r"“([^”]+[.?])”[^“]*? became “([^”]+)”", lines)
+    assert len(quoted) >= 2
+    for sentence, wrong in quoted:
+        assert translator.translate(sentence, beam_size=PAGE_BEAM).text == wrong

@@ -7,10 +7,10 @@ N heads of all kinds in the order of `Study.heads`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -19,22 +19,11 @@ from tqdm import tqdm
 
 from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment
-from model.analysis.measures import (
-    ROLE_DEFINITIONS,
-    ROLES,
-    HeadMeasures,
-    Kind,
-    Positional,
-    Role,
-    head_roles,
-    measure_heads,
-    offset_counts,
-    role_evidence,
-)
+from model.analysis.measures import ROLES, HeadMeasures, Kind, head_roles, measure_heads
+from model.analysis.pooling import MeasurePool, nearest_role
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study
 from model.errors import UserError
 from model.network.config import ModelConfig
-from model.network.masks import causal_mask
 from model.network.transformer import HeadGates
 from model.results import AttentionRecord, Head, Token
 from model.text.languages import codes_of, join_code, language_name
@@ -61,9 +50,6 @@ WORDS = (REVERSE_WORDS_SMALL.source_language, REVERSE_WORDS_SMALL.target_languag
 GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
 
-# The fields of HeadMeasures that are a mean over rows.
-POOLED = {field.name for field in fields(HeadMeasures)} - {"kind", "queries", "positional", "focus_offset"}
-
 SentencePair = tuple[str, str]
 
 
@@ -85,16 +71,14 @@ def study(
     the target language, for a model with several. Raises UserError when no corpus has a development set in
     the model's languages.
     """
-    info = translator.checkpoint.info
-    languages = info.source_language, code.strip("<>") or info.target_language
-    pairs, sets = sample_pairs(corpora, languages, size)
-    pairs = [(join_code(code, source), target) for source, target in pairs]
+    languages = languages_of(translator, code)
+    pairs, sets = sample_for(translator, corpora, size, code)
     measured = [measure_pair(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)]
     heads = findings(measured, translator.checkpoint.model.config.taught_head)
     found = Study(
         model=translator.name,
-        title=info.title,
-        score="exact match" if languages == WORDS else "BLEU",
+        title=translator.checkpoint.info.title,
+        score=score_name(translator),
         sets=sets,
         pairs=len(pairs),
         heads=heads,
@@ -106,6 +90,20 @@ def study(
     )
     fits = tuple(map(language_name, languages)) == tuple(map(language_name, GOLD_LANGUAGES))
     return found if gold is None or not fits else with_alignment(found, translator, gold, code)
+
+
+def languages_of(translator: Translator, code: str) -> tuple[str, str]:
+    """Source and target language; `code` names the target of a model with several."""
+    info = translator.checkpoint.info
+    return info.source_language, code.strip("<>") or info.target_language
+
+
+def sample_for(
+    translator: Translator, corpora: Path, size: int, code: str = ""
+) -> tuple[list[SentencePair], tuple[str, ...]]:
+    """The sample of a model, whose sentences begin with the code, and the names of its sets."""
+    pairs, sets = sample_pairs(corpora, languages_of(translator, code), size)
+    return [(join_code(code, source), target) for source, target in pairs], sets
 
 
 def sample_pairs(
@@ -193,50 +191,10 @@ def findings(
 
 def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
     """The measures of one kind over the rows of all sentences; every row has the same weight."""
-    each = [pair.measures[kind] for pair in measured]
-    rows = torch.tensor([measures.queries for measures in each])
-
-    def mean(name: str) -> Any:
-        values = [getattr(measures, name) for measures in each]
-        if values[0] is None:
-            return None
-        return (torch.stack(values) * rows[:, None, None]).sum(0) / rows.sum()
-
-    offset = mean("focus_offset")
-    return HeadMeasures(
-        kind=kind,
-        queries=int(rows.sum()),
-        positional=pool_positional(kind, [pair.record for pair in measured]),
-        focus_offset=None if offset is None else offset.round().long(),  # the offset of most rows
-        **{name: mean(name) for name in POOLED},
-    )
-
-
-def pool_positional(kind: Kind, records: Sequence[AttentionRecord]) -> Positional:
-    """The most common of the offsets that are a role, over all sentences; see `measures.positional`."""
-    offsets = torch.tensor([one.offset for one in ROLE_DEFINITIONS.values() if one.measure == "offset_share"])
-    counts, able = [], []
-    for record in records:
-        weights = getattr(record, kind)
-        n_queries = weights.shape[-2]
-        mask = causal_mask(n_queries, n_queries) if kind == "decoder" else None
-        counted, possible = offset_counts(weights, mask)
-        places = offsets + n_queries - 1
-        counts.append(counted[..., places])
-        able.append(possible[places])
-    queries = torch.stack(able).sum(0)
-    share, best = (torch.stack(counts).sum(0) / queries.clamp(min=1)).max(-1)
-    return Positional(offsets[best], share, queries[best])
-
-
-def nearest_role(measures: HeadMeasures, layer: int, head: int, role: Role) -> tuple[Role, float]:
-    """The role and its measure; for a mixed head, the role whose threshold it comes nearest to."""
-    all_evidence = {name: role_evidence(name, measures) for name in ROLES}
-    found = {name: values[layer, head].item() for name, values in all_evidence.items() if values is not None}
-    nearest = (
-        role if role in found else max(found, key=lambda name: found[name] / ROLE_DEFINITIONS[name].least)
-    )
-    return nearest, found[nearest]
+    pool = MeasurePool(kind)
+    for pair in measured:
+        pool.add(pair.record, pair.measures[kind])
+    return pool.measures()
 
 
 def _ids(tokens: Sequence[Token]) -> Int[Tensor, " S"]:
@@ -269,8 +227,13 @@ def score_without(translator: Translator, pairs: Sequence[SentencePair], ablated
     sources, references = zip(*pairs, strict=True)
     gates = HeadGates.ablating(translator.checkpoint.model.config, ablated)
     scores = score(translate_sentences(translator, sources, gates=gates)[0], references)
+    return scores.bleu if score_name(translator) == "BLEU" else scores.exact_match
+
+
+def score_name(translator: Translator) -> str:
+    """What `score_without` counts."""
     info = translator.checkpoint.info
-    return scores.exact_match if (info.source_language, info.target_language) == WORDS else scores.bleu
+    return "exact match" if (info.source_language, info.target_language) == WORDS else "BLEU"
 
 
 # Alignment ------------------------------------------------------------------------------------

@@ -17,7 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from model.decoding.options import LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted, said
+from model.storage.checkpoint import FIRST_MODEL
 from viz.server.inbox import Call, Inbox
 from viz.server.scheduler import Scheduler
 from viz.server.work_queue import NOBODY, RETRY_LATER, RefusedError, asking
@@ -39,9 +41,9 @@ class Api:
     async def attention(
         self,
         text: str,
-        model: str = "de-en",
+        model: str = FIRST_MODEL,
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         prefix: list[int] | None = None,
     ) -> dict[str, Any]:
         """Translate a sentence and return the full record: tokens, probabilities, attention weights.
@@ -53,15 +55,15 @@ class Api:
     async def translate(
         self,
         text: str,
-        model: str = "de-en",
+        model: str = FIRST_MODEL,
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         prefix: list[int] | None = None,
     ) -> dict[str, Any]:
         """Translate a sentence and return the translation, its tokens, log-probabilities and hypotheses."""
         return _summary(await self.attention(text, model, beam_size, length_penalty, prefix))
 
-    async def score(self, text: str, target: str, model: str = "de-en") -> dict[str, Any]:
+    async def score(self, text: str, target: str, model: str = FIRST_MODEL) -> dict[str, Any]:
         """Score a given translation: return the log-probability of each of its tokens."""
         return _summary(await self._ask("score", text, model, target=target))
 
@@ -69,9 +71,9 @@ class Api:
         self,
         text: str,
         heads: list[list[str | int]],
-        model: str = "de-en",
+        model: str = FIRST_MODEL,
         beam_size: int = 1,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         prefix: list[int] | None = None,
         baseline: str = "zero",
         sample: list[str] | None = None,
@@ -95,7 +97,13 @@ class Api:
         return _summary(muted.pop("payload")) | muted
 
     async def _ask(
-        self, do: str, text: str, model: str, beam_size: int = 1, length_penalty: float = 1.0, **more: Any
+        self,
+        do: str,
+        text: str,
+        model: str,
+        beam_size: int = 1,
+        length_penalty: float = LENGTH_PENALTY,
+        **more: Any,
     ) -> dict[str, Any]:
         # Written as a browser writes it, 1 for 1.0, so that the page and the API share cached responses.
         whole = isinstance(length_penalty, float) and length_penalty.is_integer()

@@ -10,7 +10,7 @@ from viz.export import DOCUMENT as FILE
 from viz.export import GENERATOR, element_hash, fixed_parts
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, playground, script, style
-from viz.widgets import MODEL, VIEWER, WIDGETS, Widget
+from viz.widgets import LOST, MODEL, VIEWER, WIDGETS, Widget
 
 MANIFEST = "manifest.webmanifest"
 INSTALLABLE = f'<link rel="icon" href="icon-192.png">\n<link rel="manifest" href="{MANIFEST}">'
@@ -80,9 +80,8 @@ const start = () => Headlight.startSite(site, {
 }).finally(keepForLater);
 if (!globalThis.Headlight) await inflated('viewer.deflate').then(showViewer, () => {});
 if (globalThis.Headlight) start();
-else document.querySelector('[role=alert]').textContent =
-  'A part of this page did not arrive; check the connection and load the page again.';
-"""
+else document.querySelector('[role=alert]').textContent = 'LOST';
+""".replace("LOST", LOST)
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;
 # WebAssembly; and files from where the page comes from. img-src is for the icons and the PNG download.
 POLICY = (

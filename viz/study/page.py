@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from model.analysis.measures import ROLE_DEFINITIONS, ROLES
+from model.analysis.measures import MEMORY, ROLE_DEFINITIONS, ROLES
 from model.analysis.study import HeadFindings, Study
 from model.files import write_atomically, write_text
 from model.results import KINDS
@@ -19,6 +19,7 @@ PAGE = "README.md"
 CONDITIONS = "\n".join(
     f"  - {role}: {one.evidence.format(share=f'at least {100 * one.least:.0f}') or one.definition}"
     for role, one in ROLE_DEFINITIONS.items()
+    if role != MEMORY
 )
 INTRODUCTION = f"""# What the heads do
 
@@ -83,12 +84,12 @@ def _best_aligner(study: Study) -> Iterator[Finding]:
 
 def _clearest_by_role(study: Study) -> Iterator[Finding]:
     """The clearest head of each role. If self-attention has none, its head that comes nearest to one."""
-    for role in ROLES[:-1]:
+    for role in (role for role, one in ROLE_DEFINITIONS.items() if one.measure):
         heads = [head for head in study.heads if head.role == role]
         if heads:
             best = max(heads, key=lambda head: head.evidence)
             yield Finding(best, f"has the role “{best.role}”", _evidence(best))
-    selves = [head for head in study.heads if head.kind != "cross"]
+    selves = [head for head in study.heads if head.kind != "cross" and head.role != MEMORY]
     if selves and all(head.role == "mixed" for head in selves):
         best = max(selves, key=lambda head: head.evidence / ROLE_DEFINITIONS[head.nearest_role].least)
         what = f"comes nearest in self-attention to the role “{best.nearest_role}”"

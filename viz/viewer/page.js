@@ -9,14 +9,14 @@ import { recordOfB } from './state/comparison.js';
 import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
-import { offerViewer, restoreTheme, viewer } from './top_bar.js';
+import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
 import { trainingStep } from './state/queries.js';
 import { forgetModel } from './state/actions.js';
 import { createStore } from './state/store.js';
-import { createCalls, fileOf, save } from './matrix/save_menu.js';
+import { createCalls, fileOf, save } from './drawing/files.js';
 import { onScreen, titleWithModel, withAnswers } from './documents.js';
 import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
@@ -99,7 +99,7 @@ export async function showTranslation(text, model, beam, penalty) {
   if (prefix) question.source_prefix = prefix;
   drawPrefix();
   offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
-  const { server, show } = await viewer;
+  const { server, show } = await whenMounted;
   const { answer, error } = (await send(server, 'translate', question)) ?? {};
   if (answer !== undefined) show(answer, { view });
   else if (error !== undefined) await fillPanels(question);
@@ -131,7 +131,7 @@ function viewOf(text) {
 // A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
 async function fillPanels(question) {
   const { model, text: refused } = question;
-  const { server, show } = await viewer;
+  const { server, show } = await whenMounted;
   if (store.get().record) return;
   const { opened } = ofPage();
   const { text: ofLink } = taskOfAddress(opened);
@@ -202,7 +202,7 @@ export function chooseModel(sentence, model) {
 
 // Puts a model that was trained in this page into the list of models, and its first example on screen.
 export async function openModel(identity, files) {
-  const { ask } = await viewer;
+  const { ask } = await whenMounted;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
   store.change(forgetModel(store.get(), name));
@@ -266,7 +266,7 @@ function exampleButtons(model) {
 // null for one that there is not, and the title of the page with the model. After an error, { error }, there are none. {} where
 // the menu was closed, or opened anew, before the answer came.
 export async function prepareExport() {
-  const { server, ask, state } = await viewer;
+  const { server, ask, state } = await whenMounted;
   if (!isExportOpen()) return {};
   const exporting = {};
   change({ exporting });
@@ -319,7 +319,7 @@ function whyNoExport(server) {
 
 // Downloads a page with the model, which opens on the view on screen; returns why it cannot, in one sentence, or ''.
 export async function saveWithModel() {
-  const { server, ask, state } = await viewer;
+  const { server, ask, state } = await whenMounted;
   const refusal = whyNoExport(server);
   if (refusal) return refusal;
   const request = {

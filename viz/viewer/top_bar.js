@@ -7,7 +7,7 @@ import { useStorage } from './transport/storage.js';
 const THEME = 'headlight.theme'; // in the browser's storage
 
 let offer;
-export const viewer = new Promise((resolve) => {
+export const whenMounted = new Promise((resolve) => {
   offer = resolve;
 });
 
@@ -16,7 +16,7 @@ export function offerViewer(mounted) {
 }
 
 // The viewer opens these; a click on a button before the viewer is mounted waits for it.
-const open = (name) => viewer.then((mounted) => mounted[name]?.());
+const open = (name) => whenMounted.then((mounted) => mounted[name]?.());
 
 export function openAbout() {
   open('openAbout');

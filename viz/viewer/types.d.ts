@@ -41,8 +41,17 @@ interface Definitions {
   roles: { [role: string]: RoleDefinition };
 }
 
+// What even rows give each role of a kind; model/analysis/measures.py: even_evidence.
+type EvenShares = { [role: string]: number };
+// The heads over the rows of a sentence or of a corpus, [layer][head].
+interface MeasuredHeads {
+  measures: ByKind<any>; // by the name of a measure
+  roles: ByKind<string[][]>;
+  even?: ByKind<EvenShares>; // older payloads have none
+}
+
 // One translation with all its attention: the payload of viz/payload.py, decoded by domain/payload.js.
-interface TranslationRecord {
+interface TranslationRecord extends MeasuredHeads {
   version: number;
   model: { name: string; title: string };
   source_text: string;
@@ -55,9 +64,8 @@ interface TranslationRecord {
   attention: ByKind<HeadArray>;
   masks: ByKind<'full' | 'causal'>;
   definitions: Definitions;
-  measures: ByKind<any>; // [layer][head] by the name of a measure
-  roles: ByKind<string[][]>;
   taught?: [layer: number, head: number] | null; // older payloads have none
+  is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
   muted?: { heads: Head[]; instead: Instead };
 }
@@ -221,6 +229,7 @@ interface Grid extends Matrix {
   rowGroups: Group[];
   columnGroups: Group[];
   hidden: number[] | null;
+  nothing?: number[]; // the share of nothing in each row of a running memory
 }
 interface ValueGrid extends Grid {
   high: number; // what the darkest colour means
@@ -266,7 +275,7 @@ interface Instrument {
   title(): string;
   doing(): string;
   ask(state: State): object | null;
-  create(store: Store): {
+  create?(store: Store): {
     draw(state: State, answer: Answer, question: any): Node[]; // the question with the fields of `ask`
     nothing?(state: State): string;
     controls?: { node: Node; draw(state: State, before: State, refusal: string | null): void };

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
@@ -25,8 +26,9 @@ LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(.+)")
 NAMES = (
     (r"(.+)_ln_scale(?:_pre)?", r"\1_ln.weight"),
     (r"(.+)_ln_bias(?:_pre)?", r"\1_ln.bias"),
-    (r"(.+)_W([qkvo])", r"\1.\2.weight"),
-    (r"(.+)_b([qkvo])", r"\1.\2.bias"),
+    (r"(.+)_W([qkvof])", r"\1.\2.weight"),  # f: the forget gates of an SSRU
+    (r"(.+)_b([qkvof])", r"\1.\2.bias"),
+    (r"rnn_W", r"rnn.w.weight"),  # the values of an SSRU
     (r"(.+)_W(\d?)", r"\1_\2.weight"),
     (r"(.+)_b(\d?)", r"\1_\2.bias"),
 )
@@ -45,14 +47,21 @@ def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             found = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is not a file of arrays of Marian, or broken; copy it again.") from error
-    settings = found.pop(SETTINGS, np.zeros(0, np.int8))
+    return weights_and_settings(found, path)
+
+
+def weights_and_settings(
+    arrays: dict[str, NDArray[Any]], path: Path
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What the arrays of a file of Marian say. Raises UserError."""
+    settings = arrays.pop(SETTINGS, np.zeros(0, np.int8))
     if settings.dtype != np.int8 or not 0 < settings.size <= MAX_TEXT_BYTES:
         raise UserError(f"{path} has no settings of Marian ({SETTINGS}); copy it again.")
     text = settings.tobytes().rstrip(b"\0").decode("utf-8", "replace")
-    return _weights(found, path), parse_yaml(text, path)
+    return _weights(arrays, path), parse_yaml(text, path)
 
 
-def _weights(arrays: dict[str, np.ndarray[Any, Any]], path: Path) -> dict[str, Tensor]:
+def _weights(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float16) or array.ndim != 2:
@@ -63,6 +72,11 @@ def _weights(arrays: dict[str, np.ndarray[Any, Any]], path: Path) -> dict[str, T
         else:
             # Marian multiplies rows by matrices and keeps a vector as a matrix of one row.
             weights[_name(name)] = tensor[0] if len(tensor) == 1 else tensor.t()
+    for name, values in list(weights.items()):
+        if name.endswith(".rnn.w.weight"):  # it has neither a bias of the values nor a matrix after them
+            module = name.removesuffix(".w.weight")
+            weights[f"{module}.w.bias"] = values.new_zeros(len(values))
+            weights[f"{module}.o.weight"] = torch.eye(len(values))
     if (shared := weights.pop(f"{SHARED}.weight", None)) is not None:
         weights |= {"encoder_Wemb.weight": shared, "decoder_Wemb.weight": shared}
     return weights

@@ -115,13 +115,15 @@ def _limit(path: Path) -> None:
 
 def _model_of(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The weights in a checkpoint and its other plain values, without the optimizer's state."""
-    if not isinstance(values, dict) or any(isinstance(value, Tensor) for value in values.values()):
+    if not isinstance(values, dict):
         return values, {}
     weights: dict[str, Any] = {}
     for section, before in SECTIONS.items():
         found = values.get(section)
         if isinstance(found, dict) and all(isinstance(each, Tensor) for each in found.values()):
             weights |= {f"{before}{name}": tensor for name, tensor in found.items()}
+    if not weights:  # the weights themselves
+        return values, {}
     others = {
         name: value for name, value in values.items() if name not in SECTIONS and "optim" not in str(name)
     }

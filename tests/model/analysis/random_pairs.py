@@ -20,10 +20,12 @@ SHAPES = {  # norm, layers of the encoder and the decoder, biases, activation, i
     "post int8": ("post", 3, 2, True, "silu", True),
     "embedding of BART": ("post", 2, 1, True, "gelu", False),
     "T5": ("pre", 2, 3, True, "gelu_new", False),
+    "SSRU": ("post", 2, 3, True, "relu", False),
 }
 BART = {"positions": "learned", "n_positions": 20, "embedding_norm": True}
 T5 = {"positions": "relative", "n_buckets": 8, "max_distance": 6, "rms_norm": True, "gated": True, "d_key": 5}
-SETTINGS = {"embedding of BART": BART, "T5": T5}
+SSRU = {"positions": "marian", "autoregression": "ssru"}
+SETTINGS = {"embedding of BART": BART, "T5": T5, "SSRU": SSRU}
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
 

@@ -38,6 +38,10 @@ def probability(model, gates=None):
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_curves_begin_at_the_models_own_probability(shape, kind):
     model = model_of(shape)
+    if kind == "decoder" and shape == "SSRU":
+        with pytest.raises(UserError, match="keeps a running memory"):
+            curves(model, kind)
+        return
     for head in (1, None):
         found = curves(model, kind, head=head)
         assert list(found) == ["weight", "norm", "rollout", "value zeroing", "random"]

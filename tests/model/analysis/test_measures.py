@@ -6,21 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from model.analysis.marks import sink_tokens
 from model.analysis.measures import (
     MEASURES,
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
+    Kind,
     Positional,
     confidence,
     entropy,
+    even_evidence,
     focus_offset,
     head_roles,
     measure_heads,
     measure_tables,
     positional,
+    role_evidence,
     sink_mass,
-    sink_tokens,
     source_focus,
 )
 from model.network.masks import causal_mask
@@ -176,24 +179,6 @@ def test_sink_mass_by_hand() -> None:
     assert float(sink_mass(ROWS, booleans("0000"))) == 0
 
 
-def test_sinks_are_specials_and_final_punctuation() -> None:
-    sentence = [START, token("Ja"), token(","), token("gut"), token("!"), token("”"), END]
-    assert sink_tokens(sentence).tolist() == [True, False, False, False, True, True, True]
-
-
-def test_an_unknown_word_is_not_a_sink() -> None:
-    sentence = [token("ist"), token("语", 1, special=True), END]
-    assert sink_tokens(sentence).tolist() == [False, False, True]
-
-
-def test_a_typed_special_or_symbol_is_a_word() -> None:
-    assert sink_tokens([token("</s>"), token("€")]).tolist() == [False, False]
-
-
-def test_sinks_of_an_unfinished_sentence() -> None:
-    assert sink_tokens([START, token("Well"), token(",")]).tolist() == [True, False, True]
-
-
 def test_source_focus_by_hand() -> None:
     """Largest weights 1.0, 0.25 and 0.3 on the words, divided by 3 words."""
     assert float(source_focus(ROWS, booleans("1110"))) == pytest.approx(1.55 / 3)
@@ -240,6 +225,7 @@ def measured(kind: str = "encoder", **overrides: object) -> HeadMeasures:
     values = {"entropy": cell, "confidence": cell, "sink_mass": cell}
     values |= {"positional": at(-1, 0.3), "source_focus": cell if kind == "cross" else None}
     values |= {"focus_offset": torch.zeros(1, 1, dtype=torch.long) if kind == "cross" else None}
+    values |= {"even": {name: 0.1 for name, one in ROLE_DEFINITIONS.items() if kind in one.kinds}}
     return HeadMeasures(kind=kind, queries=9, **(values | overrides))
 
 
@@ -282,12 +268,54 @@ def test_the_first_role_that_applies_is_taken() -> None:
     assert role(measured("cross", **aligned)) == "aligned to the word just written"
 
 
+# Rows without any preference
+
+
+def test_even_shares_by_hand() -> None:
+    """Of "Ja . </s>" two tokens are separators: even rows give them two thirds of their weight."""
+    keys = (token("Ja", 0), token(".", 1), END)
+    encoder = even_evidence("encoder", 3, keys)
+    assert encoder == pytest.approx(
+        {"previous token": 1 / 3, "next token": 1 / 3, "same token": 1 / 3, "separator sink": 2 / 3}, abs=1e-6
+    )
+    # The decoder reads <s>, then <s> or "Ja", then also the final mark; its first row has no choice.
+    decoder = even_evidence("decoder", 3, (START, token("Ja", 0), token(".", 1)), causal_mask(3, 3))
+    assert decoder["separator sink"] == pytest.approx((1 + 1 / 2 + 2 / 3) / 3, abs=1e-6)
+    assert decoder["previous token"] == pytest.approx((1 / 2 + 1 / 3) / 2, abs=1e-6)
+    assert decoder["next token"] == 1  # no row can read it
+    cross = even_evidence("cross", 3, keys)
+    assert cross["aligned to the word it writes"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+@given(st.sampled_from(("encoder", "decoder", "cross")), SIZES, SIZES)
+def test_an_even_share_is_the_measure_of_even_rows(kind: Kind, queries: int, keys: int) -> None:
+    tokens = (START, *(token("a", place) for place in range(keys - 2)), token(".", keys - 2))
+    mask = causal_mask(keys, keys) if kind == "decoder" else None
+    rows = torch.ones(keys if kind == "decoder" else queries, keys) if mask is None else mask.float()
+    even = rows / rows.sum(-1, keepdim=True)
+    found = even_evidence(kind, len(even), tokens, mask)
+    assert found["separator sink"] == pytest.approx(float(sink_mass(even, sink_tokens(tokens))), abs=1e-5)
+    if kind == "cross":
+        words = torch.tensor([each.word is not None for each in tokens])
+        focus = found["aligned to the word it writes"]
+        assert focus == pytest.approx(float(source_focus(even, words)), abs=1e-5)
+
+
+def test_rows_cannot_show_a_role_that_even_rows_would_have() -> None:
+    full = torch.ones(1, 1)
+    even = measured().even
+    for share, name in ((0.49, "separator sink"), (0.5, "mixed")):
+        heads = measured(sink_mass=full, even=even | {"separator sink": share})
+        assert role(heads) == name
+        assert (role_evidence("separator sink", heads) is None) == (name == "mixed")
+
+
 def test_every_role_is_decided_by_a_measure_and_the_last_by_none() -> None:
     names = {one.name for one in MEASURES}
-    *decided, last = ROLE_DEFINITIONS.values()
+    *decided, memory, last = ROLE_DEFINITIONS.values()
     assert all(one.measure in names and one.least > 0 and "{share}" in one.evidence for one in decided)
-    assert last == ROLE_DEFINITIONS["mixed"]
-    assert last.measure is None
+    assert (memory, last) == (ROLE_DEFINITIONS["memory"], ROLE_DEFINITIONS["mixed"])
+    assert memory.measure is last.measure is None
 
 
 # The whole table

@@ -127,6 +127,35 @@ def test_the_strongest_head_is_the_one_whose_part_is_nearest():
         assert near[3 if one.head is None else one.head] == max(near)
 
 
+@shapes
+@torch.no_grad()
+def test_the_heads_of_a_connection_add_up_to_it(shape):
+    """Each part dimension by dimension: its share of what the row loses without the connection."""
+    model, (source, read, _) = model_of(shape), sentence_pair()
+    traced = trace(model, source, read)
+    for one in routes(model, source, read, len(read) - 1, EVERY).connections:
+        assert len(one.split) == model.config.n_heads + 1
+        assert_exact(torch.tensor(sum(one.split)), torch.tensor(one.flow))
+        stack, place, heads = traced.attention(one.kind, one.layer)
+        x, write = stack.sublayers[place].x, output_rows(heads.module)
+        y = x[one.row] + sum(heads.outputs[head][one.row] @ write[head] for head in range(len(write)))
+        parts = [torch.zeros_like(y)] * len(one.split)
+        if one.column is not None:
+            for head in range(len(write)):
+                value, share = heads.value[head, one.column], heads.weights[head, one.row, one.column]
+                if heads.kept is not None:
+                    share = heads.kept[head, one.row, one.column]
+                parts[head] = (share * value) @ write[head]
+        if one.column is None or (one.kind != "cross" and one.row == one.column):
+            parts[-1] = x[one.row]
+        total = sum(parts)
+        lost = y.abs() - (y - total).abs()
+        if one.flow > 0 and float(lost.sum()) > 1e-6:
+            expected = [float((part / total * lost).nan_to_num().sum() / lost.sum()) for part in parts]
+            found = torch.tensor(one.split) / one.flow
+            torch.testing.assert_close(found, torch.tensor(expected), rtol=0, atol=1e-6)
+
+
 def test_a_step_that_does_not_exist_is_refused():
     source, read, _ = sentence_pair()
     with pytest.raises(UserError, match=r"There is no step 5; the last one is 4\."):

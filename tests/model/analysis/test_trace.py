@@ -46,6 +46,22 @@ def test_parts_sum_to_the_stream_before_and_after_the_norm(shape):
         assert_exact(vectors.sum(0), stack.hidden[2])
 
 
+@shapes
+@torch.no_grad()
+def test_what_the_keys_add_sums_to_what_the_sublayer_adds(shape):
+    source, read, _ = sentence_pair()
+    found = trace(model_of(shape), source, read)
+    for one in (*found.encoder.sublayers, *found.decoder.sublayers):
+        if one.heads is None:
+            continue
+        added = one.heads.added()
+        assert_exact(added.sum(1) + one.heads.module.output.bias, one.y)
+        rows, keys = torch.ones(*added.shape[:2]).nonzero().T
+        by_heads = one.heads.added_by_heads(rows, keys).unflatten(1, added.shape[:2])
+        assert_exact(by_heads.sum(0), added)
+        assert_exact(by_heads.norm(dim=-1), one.heads.norms())
+
+
 @pytest.mark.parametrize("shape", ["pre", "post"])
 def test_norms_after_carry_a_part_to_the_output(shape):
     """A change too small to move a norm's scale changes the output by its image."""

@@ -22,7 +22,7 @@ from model.decoding.step_decoder import (
 from model.network.config import ModelConfig
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.text.tokenizer import BOS_ID, PAD_ID
-from tests.model.analysis.random_pairs import T5
+from tests.model.analysis.random_pairs import SSRU, T5
 from tests.model.helpers import random_model, random_tokens
 from tests.numerics import EXACT, assert_exact
 
@@ -58,7 +58,7 @@ def padded(lengths: list[int], seed: int) -> Tensor:
     norm=st.sampled_from(["pre", "post"]),
     tied=st.booleans(),
     gated=st.booleans(),
-    parts=st.sampled_from([{}, T5]),
+    parts=st.sampled_from([{}, T5, SSRU]),
 )
 @torch.no_grad()
 def test_steps_equal_one_pass_of_the_transformer(
@@ -74,10 +74,11 @@ def test_steps_equal_one_pass_of_the_transformer(
     assert_exact(steps, expected)
 
 
+@pytest.mark.parametrize("parts", [{}, SSRU])
 @pytest.mark.parametrize("beam_size", [1, 2])
 @torch.no_grad()
-def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
-    model, source = random_model(), padded([3, 6, 2], 0)
+def test_selected_rows_go_on_from_what_they_read(beam_size: int, parts: dict[str, Any]) -> None:
+    model, source = random_model(**parts), padded([3, 6, 2], 0)
     encoded = encode_source(model, source)
     first, second = random_tokens(3 * beam_size, 4), random_tokens(2 * beam_size, 3, seed=1)
     kept = torch.tensor([2, 0])  # sentences; their hypotheses change places
@@ -91,9 +92,10 @@ def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
     assert_exact(after, expected)
 
 
+@pytest.mark.parametrize("parts", [{}, SSRU])
 @torch.no_grad()
-def test_cache_grows_behind_its_first_capacity() -> None:
-    model, source = random_model(), random_tokens(2, 4)
+def test_cache_grows_behind_its_first_capacity(parts: dict[str, Any]) -> None:
+    model, source = random_model(**parts), random_tokens(2, 4)
     target = random_tokens(2, 2 * FIRST_CAPACITY + 3)
     steps = run(decoder_of(model, encode_source(model, source)), target)
     assert_exact(steps, model(source, target))

@@ -28,6 +28,7 @@ from tests.model.importing.test_own_models import WIDTH, Tutorial
 from tests.numerics import assert_float32
 
 FOUND: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("toolkits.json").read_text("utf-8"))
+DATA = {"src": {"lang": "de"}, "trg": {"lang": "en"}}
 EPS = {"joeynmt": 1e-6, "opennmt": 1e-6, "eole": 1e-5, "fairseq": 1e-5}  # of the norms
 SOURCE, TARGET = list("abcdefgh"), list("abcdefghij")
 FIRST = {
@@ -55,8 +56,9 @@ def write(name: str, folder: Path) -> Path:
     toolkit, state, settings = name.partition("-")[0], drawn(name), FOUND[name]["settings"]
     source, target = FIRST[toolkit] + SOURCE, FIRST[toolkit] + TARGET
     if toolkit == "joeynmt":
-        torch.save({"steps": 5, "model_state": state, "optimizer_state": {"state": {}}}, folder / "best.ckpt")
-        (folder / "config.yaml").write_text(yaml.safe_dump(settings | {"data": {"src": {"lang": "de"}}}))
+        saved = {"model_state": state, "optimizer_state": {"state": {}}, "train_iter_state": torch.ones(3)}
+        torch.save(saved, folder / "best.ckpt")
+        (folder / "config.yaml").write_text(yaml.safe_dump(settings | {"data": DATA}))
         for side, words in (("src", source), ("trg", target)):
             (folder / f"{side}_vocab.txt").write_text("".join(f"{word}\n" for word in words))
     elif toolkit == "opennmt":
@@ -110,6 +112,7 @@ def test_a_model_of_a_toolkit_gives_the_logits_of_its_own_code(name: str, tmp_pa
 
     assert_float32(expected, logits, checkpoint.model)
     assert checkpoint.notes[0].startswith("Recognised")
+    assert checkpoint.info.title.startswith("German → English") == (toolkit in ("joeynmt", "fairseq"))
     import_model(str(folder), tmp_path / "out", 32)
     assert load(tmp_path / "out").model.config == checkpoint.model.config
 

@@ -22,6 +22,7 @@ from tests.model.helpers import tiny_config
             "rms_norm": True,
             "d_key": 5,
         },
+        {"autoregression": "ssru"},
         {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0},
     ],
 )
@@ -64,6 +65,8 @@ def test_heads_share_the_width() -> None:
         ({"n_positions": 7}, "set n_positions if"),
         ({"positions": "relative"}, "set n_buckets if"),
         ({"n_buckets": 8}, "set n_buckets if"),
+        ({"positions": "relative", "n_buckets": 8, "autoregression": "ssru"}, "without self-attention"),
+        ({"autoregression": "rnn"}, "autoregression is .rnn"),
         ({"positions": "relative", "n_buckets": 6, "max_distance": 9}, "multiple of 4"),
         ({"positions": "relative", "n_buckets": 8, "max_distance": 4}, "more than half"),
         ({"d_key": -1}, "d_key is -1"),

@@ -21,6 +21,7 @@ from model.translator import Translator
 from tests.hostile.changes import change, changes
 from tests.model.helpers import assert_sentence, tiny_checkpoint
 from tests.model.importing.checkpoints import write_checkpoint
+from tests.model.importing.test_marian_bin import small_arrays, write_folder
 from tests.model.storage.test_probes import probed
 from viz import payload
 
@@ -36,6 +37,11 @@ def write_imported(directory: Path) -> None:
     """The same as a model directory, whose tokenizer has a table of replacements."""
     write_marian(directory.with_name("origin"))
     import_model(str(directory.with_name("origin")), directory)
+
+
+def write_bin(directory: Path) -> None:
+    """model.bin of Marian with its words."""
+    write_folder(directory, small_arrays(), "vocab.abcd.yml")
 
 
 def write_probes(directory: Path) -> None:
@@ -85,6 +91,7 @@ def show_probes(directory: Path) -> None:
 
 READERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
     "checkpoint of transformers": (write_marian, lambda directory: read_checkpoint(str(directory))),
+    "model.bin of Marian": (write_bin, lambda directory: read_checkpoint(str(directory))),
     "imported model": (write_imported, translate),
     "probes": (write_probes, show_probes),
     "training log": (write_log, TrainingLog.load),

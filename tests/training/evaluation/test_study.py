@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from model.analysis.measures import ROLE_DEFINITIONS, positional
+from model.analysis.pooling import nearest_role
 from model.analysis.study import AblationCurve, Study, load_studies
 from model.errors import UserError
 from model.network.masks import causal_mask
@@ -22,9 +23,7 @@ from training.evaluation.study import (
     ablation_curve,
     findings,
     measure_pair,
-    nearest_role,
     pool_measures,
-    pool_positional,
     sample_pairs,
     score_without,
     study,
@@ -136,9 +135,8 @@ def test_the_pooled_offset_of_one_sentence_is_its_own(measured, kind, offset):
     mask = causal_mask(7, 7) if kind == "decoder" else None
     places = (torch.arange(7) + offset).clamp(0, 6)
     weights = torch.eye(7)[places][None, None]
-    pooled = pool_positional(
-        kind, [replace(measured[0].record, encoder=weights, decoder=weights, cross=weights)]
-    )
+    record = replace(measured[0].record, encoder=weights, decoder=weights, cross=weights)
+    pooled = pool_measures(kind, [measured[0]._replace(record=record)]).positional
     theirs = positional(weights, mask)
     assert theirs.offset.item() == offset
     assert [each.item() for each in pooled] == pytest.approx([each.item() for each in theirs])

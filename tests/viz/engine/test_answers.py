@@ -11,18 +11,19 @@ import pytest
 from safetensors.torch import save_file
 
 from model import Translator
+from model.analysis.corpus import save_heads
+from model.instruments import measure_corpus
 from model.results import KINDS
 from model.storage.checkpoint import WEIGHTS, Checkpoint, save
 from model.storage.probes import Probes
 from tests import hostile
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.viz.engine.engine import Reference, ask_engine, ask_server
-from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, train
+from tests.viz.questions import COMMON, GOOD, IDS, OF_FILES, PATCH, TEXT, train
 from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
 
-# Requests whose answers are files, and those about a training, whose record the models here do not have.
-OF_FILES = {"export", "portable", "training", "training_heads", "training_step"}
+ELSEWHERE = (*OF_FILES, "export", "portable")  # how the requests begin that other tests ask
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 
 
@@ -96,7 +97,7 @@ def test_every_request_gets_the_answer_of_the_server(tmp_path, translators):
         {**COMMON, **options, "do": do, **fields, "model": name}
         for name, options in [("int8", OPTIONS[0]), ("float16", OPTIONS[1]), ("separate", OPTIONS[1])]
         for do, fields in GOOD.items()
-        if do not in OF_FILES
+        if not do.startswith(ELSEWHERE)
     ]
     requests += [{**request, "model": "float32"} for request in requests if request["do"] == "translate"]
     check(tmp_path, translators, requests, wasm=(True, False))
@@ -224,3 +225,12 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     for name in ("metrics.jsonl", "probes.safetensors"):
         (directory / name).unlink()
         check(tmp_path, {"tiny": translator}, requests[:1])
+
+
+def test_what_the_heads_do_over_a_corpus_is_the_same_from_its_file(tmp_path):
+    directory = tmp_path / "tiny"
+    save(tiny_checkpoint(seed=1), directory)
+    translator, request = Translator.load(directory), {**COMMON, "do": "corpus"}
+    check(tmp_path, {"tiny": translator}, [request])  # both say that nobody has measured it
+    save_heads(measure_corpus(translator, SENTENCES[:4]), directory)
+    check(tmp_path, {"tiny": translator}, [request])

@@ -51,7 +51,15 @@ def test_every_handler_has_a_good_request_here():
 
 def test_answers_that_are_large_or_read_files_or_show_what_visitors_paste_are_not_cached():
     uncached = {name for name, each in HANDLERS.items() if not each.is_cached}
-    assert uncached == {"training", "training_heads", "training_step", "export", "portable", "examples"}
+    assert uncached == {
+        "corpus",
+        "examples",
+        "export",
+        "portable",
+        "training",
+        "training_heads",
+        "training_step",
+    }
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():

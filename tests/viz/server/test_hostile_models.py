@@ -12,7 +12,7 @@ from model.errors import NOT_FINITE
 from model.translator import Translator
 from tests.hostile.tokenizers import LETTER, slow_checkpoint
 from tests.model.helpers import tiny_checkpoint
-from tests.viz.questions import COMMON, GOOD
+from tests.viz.questions import COMMON, GOOD, OF_FILES
 from viz.payload import to_json
 from viz.server.backend import Backend
 from viz.server.handlers import CHEAPEST
@@ -41,7 +41,7 @@ def test_weights_that_are_too_large_are_one_sentence(
                 parameter.copy_(parameter.sign() * 3e38)
     assert not use_kernels or COMPILATION.ready(timeout=300)
     backend = Backend({"large": Translator(checkpoint, "large", use_kernels=use_kernels)})
-    asked = {do: fields for do, fields in GOOD.items() if not do.startswith("training")}
+    asked = {do: fields for do, fields in GOOD.items() if not do.startswith(OF_FILES)}
     refused = set()
     with caplog.at_level(logging.WARNING):
         for do, fields in asked.items():

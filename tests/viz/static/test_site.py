@@ -247,6 +247,7 @@ def test_the_command_says_when_there_is_no_model(tmp_path, monkeypatch):
         ({"rms_norm": True}, "rms_norm: True"),
         ({"gated": True}, "gated: True"),
         ({"d_key": 4}, "d_key: 4"),
+        ({"autoregression": "ssru"}, "autoregression: ssru"),
     ],
 )
 def test_a_model_that_the_engine_cannot_run_is_refused(translator, assets, tmp_path, settings, part):

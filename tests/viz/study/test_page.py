@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from model.analysis.corpus import load_heads, save_heads
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study, load_studies
+from model.storage.checkpoint import save
+from tests.model.helpers import SENTENCES, tiny_checkpoint
 from viz.__main__ import main
 from viz.study.charts import ablation_chart, alignment_chart, head_chart
 from viz.study.page import EFLOMAL, findings, page
@@ -143,3 +146,24 @@ def test_eflomals_figures_are_those_of_the_docs():
     (row,) = [line for line in lines if line.startswith("| eflomal")]
     each_target, _, grown = (cell.split()[0] for cell in row.strip("|").split("|")[1:])
     assert f"{each_target} % ({grown} % by grow-diag)" == EFLOMAL
+
+
+def test_the_heads_of_a_model_are_measured_from_the_command_line(tmp_path, monkeypatch, capsys):
+    model, sentences = tmp_path / "tiny", tmp_path / "sentences.txt"
+    save(tiny_checkpoint(seed=1), model)
+    sentences.write_text("\n".join([*SENTENCES[:3], ""]), "utf-8")
+    monkeypatch.setattr(sys, "argv", ["viz", "study", str(model), "--sentences", str(sentences)])
+    main()
+    captured = capsys.readouterr()
+    assert "heads.json: 3 of 3 sentences." in captured.out
+    assert "3/3" in captured.err  # the progress bar
+    found = load_heads(model)
+    assert found
+    assert found["sentences"] == list(SENTENCES[:3])
+    save_heads(found | {"removal": {"score": "BLEU"}}, model)
+    main()
+    kept = load_heads(model)
+    assert kept == found | {"removal": {"score": "BLEU"}}  # which only the training study measures
+    monkeypatch.setattr(sys, "argv", ["viz", "study", str(model)])
+    with pytest.raises(SystemExit, match="--sentences"):
+        main()

@@ -11,9 +11,12 @@ from dataclasses import asdict
 from typing import Any
 
 from model import Translation, Translator
+from model.analysis.corpus import load_heads
 from model.decoding.options import SearchOptions
+from model.errors import UserError
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
 from model.results import KINDS, AblationResult
+from viz.about import NO_STUDY
 from viz.export import files
 from viz.instruments import rounded
 from viz.payload import encode, encode_hypothesis, encode_values
@@ -136,6 +139,15 @@ def transformed_norm(translator: Translator, request: TargetRequest) -> dict[str
     """The norm-based weights of `ids`, for every cell."""
     found = translator.norm_weights(request.text, request.ids)
     return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}
+
+
+@handler("corpus", Request, cost=0.2, is_cached=False)
+def corpus(translator: Translator, _: Request) -> dict[str, Any]:
+    """What every head does over a corpus; see `model.analysis.corpus`."""
+    found = load_heads(translator.directory)
+    if found is None:
+        raise UserError(NO_STUDY)
+    return found
 
 
 @handler("beams", Request, cost=1.5)

@@ -12,9 +12,9 @@ export const FORBIDDEN = 2; // by the mask
 export const UNMATCHED = 3; // the reference has no such row or column
 
 // The values of heads as one matrix, from `array`, such as the weights of the record: sums over the keys of a group, averages
-// over its queries. `hidden` is the share of each row on hidden columns; with `renormalise`, the other columns are scaled up to
+// over its queries. `hidden` is the share of each row on hidden columns, `totals` the sums of the rows with them; with `renormalise`, the other columns are scaled up to
 // keep the row's sum.
-/** @type {(state: State, array: HeadArray, options?: { record?: TranslationRecord; heads?: readonly Head[]; renormalise?: boolean }) => Grid} */
+/** @type {(state: State, array: HeadArray, options?: { record?: TranslationRecord; heads?: readonly Head[]; renormalise?: boolean }) => Grid & { totals: number[] }} */
 export function foldHeads(
   state,
   array,
@@ -31,6 +31,7 @@ export function foldHeads(
   const [rows, columns] = [rowGroups.length, columnGroups.length];
   const values = new Float64Array(rows * columns);
   const status = new Uint8Array(rows * columns);
+  const totals = rowGroups.map(() => 0);
   const hidden = rowGroups.map((rowGroup, row) => {
     const mass = hiddenGroups.reduce((sum, group) => sum + massOf(matrix, rowGroup, group), 0);
     let rest = 0;
@@ -41,10 +42,11 @@ export function foldHeads(
       rest += values[cell];
     });
     const total = mass + rest;
+    totals[row] = total;
     if (mass > 0 && rest > 0 && renormalise) scaleRow(values, row, columns, total / rest);
     return total > 0 ? mass / total : 0;
   });
-  return { rows, columns, values, status, rowGroups, columnGroups, hidden: hideSpecials ? hidden : null };
+  return { rows, columns, values, status, rowGroups, columnGroups, hidden: hideSpecials ? hidden : null, totals };
 }
 
 // The rows and the columns that are shown, and the columns that are hidden.

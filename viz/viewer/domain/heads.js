@@ -31,6 +31,13 @@ export function hasHeads(state, record) {
   return missingHead(state, record) === undefined;
 }
 
+// Whether this kind is a running memory: what stands in the places of the heads are memories, from short to long, and what a
+// row lacks to 1 comes from nothing.
+/** @type {(record: TranslationRecord, kind: Kind) => boolean} */
+export function isMemory(record, kind) {
+  return kind === 'decoder' && Boolean(record.is_recurrent);
+}
+
 /** @type {(record: TranslationRecord, head: Head) => boolean} */
 export function hasHead({ attention }, [kind, layer, head]) {
   return layer < attention[kind].layers && head < attention[kind].heads;

@@ -45,6 +45,12 @@ function inflate(data) {
   return new Response(stream).arrayBuffer();
 }
 
+// Whether a model reads and writes letters: it knows no longer piece.
+/** @type {(record: TranslationRecord) => boolean} */
+export function isOfLetters({ tokens: { source, predicted } }) {
+  return [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
+}
+
 // The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.
 /** @type {(record: TranslationRecord, kind: Kind, layer: number, head: number | null) => Matrix} */
 export function matrixOf(record, kind, layer, head) {

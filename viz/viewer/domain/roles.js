@@ -34,25 +34,48 @@ function isAligned(record, [kind, layer, head]) {
 }
 
 // The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
-/** @type {(record: TranslationRecord, head: Head) => { role: string; value: number } | null} */
-export function nearestRole({ definitions, measures }, [kind, layer, head]) {
+/** @type {(record: MeasuredHeads & { definitions: Definitions }, head: Head) => { role: string; value: number } | null} */
+export function nearestRole({ definitions, measures, even }, [kind, layer, head]) {
   const valueOf = (name) => measures[kind][name][layer][head];
   const found = Object.entries(definitions.roles).flatMap(([role, { least }]) => {
-    const value = evidenceOf(definitions, role, kind, valueOf);
+    const value = evidenceOf(definitions, role, kind, valueOf, even?.[kind]);
     return value === null ? [] : [{ role, value, least }];
   });
   const ranked = found.sort((a, b) => b.value / b.least - a.value / a.least);
   return ranked[0] ?? null;
 }
 
-// The measure that decides on a role, for one head; null if the head cannot have the role. `valueOf` returns the value of
-// the head by the name of a measure or of its table of offsets. The roles of a payload of release 0.1 have no kinds.
-/** @type {(definitions: Definitions, role: string, kind: Kind, valueOf: (name: string | null) => number | null) => number | null} */
-export function evidenceOf({ measures, roles }, role, kind, valueOf) {
+// The measure that decides on a role, for one head; null if the head cannot have the role, or if its rows cannot show it.
+// `valueOf` returns the value of the head by the name of a measure or of its table of offsets; `even` has what rows without any
+// preference give each role. The roles of a payload of release 0.1 have no kinds.
+/** @type {(definitions: Definitions, role: string, kind: Kind, valueOf: (name: string | null) => number | null, even?: EvenShares) => number | null} */
+export function evidenceOf({ measures, roles }, role, kind, valueOf, even) {
   const { measure, kinds, offset } = roles[role];
-  if (!measure || kinds?.includes(kind) === false) return null;
+  if (!measure || kinds?.includes(kind) === false || !canShow(roles[role], even?.[role])) return null;
   if (offset !== null && valueOf(offsetsOf(measures, measure)) !== offset) return null;
   return valueOf(measure);
+}
+
+// The first role that applies; the last one, mixed, has no measure. A memory is what no measure has a meaning for.
+/** @type {(definitions: Definitions, kind: Kind, valueOf: (name: string | null) => number | null, even: EvenShares) => string} */
+export function roleOf(definitions, kind, valueOf, even) {
+  const { roles } = definitions;
+  const applies = (role) => {
+    if (role === 'memory') return valueOf('entropy') === null;
+    return !roles[role].measure || Number(evidenceOf(definitions, role, kind, valueOf, even)) >= roles[role].least;
+  };
+  return /** @type {string} */ (Object.keys(roles).find(applies));
+}
+
+// Whether rows can show a role: in a sentence like "Ja." even rows would have it too.
+function canShow({ least }, even = 0) {
+  return even < least;
+}
+
+// The roles that the rows of this sentence cannot show, of the roles of the kind.
+/** @type {(record: TranslationRecord, kind: Kind) => string[]} */
+export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
+  return Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));
 }
 
 // The name of the table with the offsets that a measure is about; null if it is about none.

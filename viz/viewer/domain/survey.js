@@ -2,6 +2,7 @@
 
 import { LIMITS } from './limits.js';
 import { sum } from './math.js';
+import { roleOf } from './roles.js';
 
 export const MOST_SENTENCES = 200;
 const LISTED = 10; // hits and pairs of a head
@@ -56,9 +57,58 @@ function move({ sentences, skipped, kinds }, start) {
 function join(one, other) {
   return {
     rows: one.rows + other.rows,
+    pool: added(one.pool, other.pool),
     distances: one.distances.map((row, place) => row.map((value, column) => value + other.distances[place][column])),
     heads: one.heads.map((row, layer) => row.map((head, place) => joinHeads(head, other.heads[layer][place]))),
   };
+}
+
+// Numbers in the same form, added.
+export function added(one, other) {
+  if (typeof one === 'number') return one + other;
+  if (Array.isArray(one)) return one.map((each, place) => added(each, other[place]));
+  return one && Object.fromEntries(Object.entries(one).map(([name, each]) => [name, added(each, other[name])]));
+}
+
+// The measures and the roles of all heads over the rows of the survey, as MeasurePool of model/analysis/pooling.py has them.
+/** @type {(survey: any, definitions: Definitions) => MeasuredHeads | null} */
+export function measuredOf({ kinds }, definitions) {
+  if (Object.values(kinds).some(({ pool }) => !pool)) return null;
+  /** @type {any} */
+  const found = { measures: {}, roles: {}, even: {} };
+  const offsets = Object.values(definitions.roles).flatMap(({ measure, offset }) =>
+    measure === 'offset_share' ? [offset] : [],
+  );
+  for (const [kind, { pool }] of /** @type {[Kind, any][]} */ (Object.entries(kinds))) {
+    const heads = headsOf(pool, offsets);
+    const even = Object.fromEntries(Object.entries(pool.even).map(([role, total]) => [role, total / pool.queries]));
+    found.even[kind] = even;
+    found.roles[kind] = heads.map((row) =>
+      row.map((one) => roleOf(definitions, kind, (name) => one[String(name)], even)),
+    );
+    const names = Object.keys(heads[0][0]);
+    found.measures[kind] = Object.fromEntries(
+      names.map((name) => [name, heads.map((row) => row.map((one) => one[name]))]),
+    );
+  }
+  return found;
+}
+
+// The measures of each head, [layer][head].
+function headsOf({ queries, sums, counts, able }, offsets) {
+  const mean = (table, layer, head) => table && table[layer][head] / queries;
+  return counts[0].map((row, layer) =>
+    row.map((_, head) => {
+      const shares = offsets.map((_offset, place) => counts[place][layer][head] / Math.max(1, able[place]));
+      const best = shares.indexOf(Math.max(...shares));
+      return {
+        ...Object.fromEntries(Object.entries(sums).map(([name, table]) => [name, mean(table, layer, head)])),
+        focus_offset: sums.focus_offset && Math.round(mean(sums.focus_offset, layer, head)) + 0,
+        offset_share: sums.entropy && shares[best],
+        offset: sums.entropy && offsets[best],
+      };
+    }),
+  );
 }
 
 function joinHeads(one, other) {

@@ -4,6 +4,7 @@ import { element, readUnderPointer, shape } from './dom.js';
 import { numberText } from './widgets.js';
 import { say } from '../locales/language.js';
 
+const MOST_TICKS = 13;
 const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
@@ -96,7 +97,8 @@ function ticksOf(first, last, across) {
 }
 
 function countTicks(first, last, across) {
-  const places = Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  const apart = Math.ceil((last - first + 1) / MOST_TICKS);
+  const places = Array.from({ length: Math.floor((last - first) / apart) + 1 }, (_, place) => first + place * apart);
   return places.map((at) => shape('text', { x: across(at), y: SIZE.height - 6, 'text-anchor': 'middle' }, String(at)));
 }
 

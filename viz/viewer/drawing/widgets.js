@@ -169,3 +169,9 @@ export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });
   return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
 }
+
+// Scrolls the panel, but not the page, so that there is room for what has opened.
+export function scrollToTop(node) {
+  const panel = node.closest('.hl-scroll');
+  panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+}

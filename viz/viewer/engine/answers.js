@@ -23,6 +23,7 @@ const [SENTENCES, LISTS] = [
   ['text', 'other'],
   ['sample', 'sentences'],
 ]; // fields of requests
+const HEADS = 'heads.json';
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -34,6 +35,7 @@ const HANDLERS = {
   transformed_norm: norms,
   cell,
   beams,
+  corpus,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   leave_one_out: ({ translator }, { text, ids }, pause) =>
     leaveOneOut(translator, text, targetIds(translator, ids), pause),
@@ -81,6 +83,12 @@ function payload({ identity, settings }, asked, translation) {
 /** @type {(asked: any) => any} */
 function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
   return { beamSize, alpha, prefix, hidden: places };
+}
+
+// What every head does over a corpus, from the model's files.
+async function corpus({ files }) {
+  if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
+  return JSON.parse(await files.text(HEADS));
 }
 
 // The translation with `heads` muted, the original, and how they were muted.

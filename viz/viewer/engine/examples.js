@@ -2,8 +2,9 @@
 
 import { sum } from '../domain/math.js';
 import { KINDS } from '../domain/payload.js';
+import { added } from '../domain/survey.js';
 import { readable } from './interventions.js';
-import { measureHeads, strongestOf } from './measures.js';
+import { measuresAndSums, strongestOf } from './measures.js';
 import { rounded } from './payload.js';
 import { translate } from './translator.js';
 import { message } from '../locales/language.js';
@@ -30,7 +31,7 @@ function addTo(found, place, translation, definitions) {
   const { source, predicted, read } = tokens;
   const texts = (side) => side.map(({ text }) => text);
   found.sentences[place] = { source: texts(source), predicted: texts(predicted) };
-  const { roles } = measureHeads(translation, definitions);
+  const { roles, sums } = measuresAndSums(translation, definitions);
   const sides = { encoder: [source, source], decoder: [predicted, read], cross: [predicted, source] };
   for (const kind of KINDS) {
     const [queries, keys] = sides[kind];
@@ -40,6 +41,7 @@ function addTo(found, place, translation, definitions) {
       Array.from({ length: rows }, (__, row) => weights.subarray(...lineOf((head * rows + row) * columns, columns))),
     );
     one.rows += rows;
+    one.pool = one.pool ? added(one.pool, sums[kind]) : sums[kind];
     addDistances(one.distances, all);
     all.forEach((lines, head) => {
       const survey = one.heads[Math.floor(head / heads)][head % heads];
@@ -61,6 +63,7 @@ function createSurvey(layers, heads) {
   const head = () => ({ hits: [], pairs: new Map(), read_pairs: new Map(), roles: {} });
   return {
     rows: 0,
+    pool: null,
     distances: Array.from({ length: size }, () => new Float64Array(size)),
     heads: Array.from({ length: layers }, () => Array.from({ length: heads }, head)),
   };
@@ -120,9 +123,10 @@ function count(pairs, lines, queries, keys) {
   });
 }
 
-function printed({ rows, distances, heads }) {
+function printed({ rows, pool, distances, heads }) {
   return {
     rows,
+    pool,
     distances: distances.map((line) => Array.from(line, rounded)),
     heads: heads.map((layer) =>
       layer.map(({ hits, pairs, read_pairs: read, roles }) => ({

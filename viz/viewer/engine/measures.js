@@ -4,27 +4,61 @@
 import { KINDS } from '../domain/payload.js';
 import { entropy, sum } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
-import { evidenceOf } from '../domain/roles.js';
+import { roleOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
+const SUMMED = ['confidence', 'entropy', 'sinks', 'focus', 'focus_offset'];
 
-// The measures of all heads of a record by kind and name, [layer][head], and the roles by these definitions.
-export function measureHeads({ tokens, trace }, definitions) {
+// The measures of all heads of a record by kind and name, [layer][head], the roles by these definitions, and what even rows
+// give each role.
+export function measureHeads(translation, definitions) {
+  const { sums: _, ...found } = measuresAndSums(translation, definitions);
+  return found;
+}
+
+// The same with their sums over the rows, as model/analysis/pooling.py adds up many records.
+export function measuresAndSums({ tokens, trace }, definitions) {
   const { source, read, predicted } = tokens;
   const words = predicted.map((token) => !isEnd(token));
   const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
   const keys = { encoder: source, decoder: read, cross: source };
-  const [measures, roles] = /** @type {ByKind<any>[]} */ ([{}, {}]);
+  const [measures, roles, even, sums] = /** @type {ByKind<any>[]} */ ([{}, {}, {}, {}]);
   for (const kind of KINDS) {
     const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
-    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, definitions)));
-    measures[kind] = Object.fromEntries(
-      Object.keys(found[0][0]).map((name) => [name, found.map((heads) => heads.map((head) => rounded(head[name])))]),
+    even[kind] = evenOf(context, trace[kind].rows, definitions);
+    roles[kind] = found.map((heads) =>
+      heads.map((head) => roleOf(definitions, kind, (name) => head[String(name)], even[kind])),
     );
+    const { counts, able, ...means } = tablesOf(found);
+    measures[kind] = Object.fromEntries(Object.entries(means).map(([name, table]) => [name, mapped(table, rounded)]));
+    sums[kind] = sumsOf(means, counts, able[0][0], { rows: trace[kind].rows, even: even[kind] }, definitions);
   }
-  return { measures, roles };
+  return { measures, roles, even, sums };
+}
+
+// From a list of values for each head to a table of each value, [layer][head].
+function tablesOf(found) {
+  const names = Object.keys(found[0][0]);
+  return Object.fromEntries(names.map((name) => [name, mapped(found, (head) => head[name])]));
+}
+
+function mapped(table, change) {
+  return table.map((heads) => heads.map(change));
+}
+
+function sumsOf(means, counts, able, { rows, even }, { roles }) {
+  const offsets = Object.values(roles).flatMap(({ measure, offset }) => (measure === 'offset_share' ? [offset] : []));
+  const at = (list, offset) => list[offset + rows - 1] ?? 0;
+  const summed = (table) => (table[0][0] === null ? null : mapped(table, (value) => value * rows));
+  return {
+    queries: rows,
+    sums: Object.fromEntries(SUMMED.map((name) => [name, summed(means[name])])),
+    counts: offsets.map((offset) => mapped(counts, (list) => at(list, offset))),
+    able: offsets.map((offset) => at(able, offset)),
+    even: Object.fromEntries(Object.entries(even).map(([role, share]) => [role, share * rows])),
+  };
 }
 
 function isEnd({ special, piece }) {
@@ -90,6 +124,8 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
     offset_share: offset.share,
     offset: offset.offset,
     offset_queries: offset.queries,
+    counts: offset.counts,
+    able: offset.able,
     sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
     focus: kind === 'cross' ? focusOf(lines, words) : null,
     focus_offset: kind === 'cross' ? focusOffsetOf(lines, words, mean) : null,
@@ -129,7 +165,13 @@ function offsetOf(strongest, rows, columns, isCausal) {
   // Counts decide; `able`, never above the number of rows, breaks ties.
   const ranks = counts.map((count, place) => (2 * able[place] < most ? -1 : count * (rows + 1) + able[place]));
   const best = ranks.indexOf(Math.max(...ranks));
-  return { offset: best - (rows - 1), share: counts[best] / Math.max(1, able[best]), queries: able[best] };
+  return {
+    offset: best - (rows - 1),
+    share: counts[best] / Math.max(1, able[best]),
+    queries: able[best],
+    counts,
+    able,
+  };
 }
 
 function focusOf(lines, words) {
@@ -151,11 +193,20 @@ function focusOffsetOf(lines, words, mean) {
   return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }
 
-// The first role that applies; the last one, mixed, has no measure.
-function roleOf(kind, head, definitions) {
-  const { roles } = definitions;
-  const applies = (role) =>
-    !roles[role].measure ||
-    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)])) >= roles[role].least;
-  return Object.keys(roles).find(applies);
+// The evidence for each role of a kind if every row spread its weight evenly over what it may read.
+function evenOf({ kind, sinks, words }, rows, { roles }) {
+  const lines = Array.from({ length: rows }, (_, row) => {
+    const allowed = kind === 'decoder' ? row + 1 : words.length;
+    return words.map((_word, key) => (key < allowed ? 1 / allowed : 0));
+  });
+  const found = {
+    sinks: () => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
+    focus: () => focusOf(lines, words),
+    offset_share: ({ offset }) => {
+      const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
+      return chances.length > 0 ? sum(chances) / chances.length : 1;
+    },
+  };
+  const known = Object.entries(roles).filter(([, { measure, kinds }]) => measure && kinds.includes(kind));
+  return Object.fromEntries(known.map(([role, one]) => [role, Math.round(found[one.measure](one) * 1e6) / 1e6]));
 }

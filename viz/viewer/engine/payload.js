@@ -15,7 +15,7 @@ const UNIT = 1e-4; // the last digit that the page shows
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const [source, target] = translation.languages ?? [identity.source, identity.target];
-  const { measures, roles } = measureHeads(translation, settings.definitions);
+  const { measures, roles, even } = measureHeads(translation, settings.definitions);
   return {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
@@ -39,6 +39,7 @@ export function payloadOf(translation, identity, asked, settings) {
     definitions: settings.definitions,
     measures,
     roles,
+    even,
     taught: translation.taught ?? null,
     missing: missingWords(translation, measures.cross),
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),

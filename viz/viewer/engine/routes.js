@@ -96,21 +96,46 @@ function connectionsOf(sublayer, rows, flow) {
     (found?.shares ?? []).flatMap((share, key) => {
       if (flow[row] * share < THRESHOLDS.flow) return [];
       const column = key < columns ? key : null;
-      const head = column === null ? null : strongestHead(sublayer, row, column, found.y);
-      return [{ kind, layer, row, column, head, share: rounded(share), flow: rounded(flow[row] * share) }];
+      const carried = flow[row] * share;
+      const parts = partsOf(sublayer, row, column);
+      const head = strongestHead(parts, found.y);
+      const split = splitOf(parts, found.y).map((one) => rounded(carried * one));
+      return [{ kind, layer, row, column, head, share: rounded(share), flow: rounded(carried), split }];
     }),
   );
 }
 
-// The head that carries most of a connection; null if the residual carries more than every head.
-function strongestHead({ heads, width, isCross, weightOf, vectorOf, inputOf }, row, column, y) {
-  let best = /** @type {number | null} */ (null);
-  let most = !isCross && row === column ? proximity(y, inputOf(row)) : -1;
-  for (let head = 0; head < heads; head += 1) {
+// What each head brings over a connection, then what the position keeps; null for what has no part in it.
+function partsOf({ heads, width, isCross, weightOf, vectorOf, inputOf }, row, column) {
+  const brought = Array.from({ length: heads }, (_, head) => {
+    if (column === null) return null;
     const part = new Float64Array(width);
     add(part, vectorOf(head, column), weightOf(head, row, column));
-    const found = proximity(y, part);
-    if (found > most) [best, most] = [head, found];
-  }
-  return best;
+    return part;
+  });
+  const isOwn = isCross ? column === null : row === column;
+  return [...brought, isOwn ? Float64Array.from(inputOf(row)) : null];
+}
+
+// The head that carries most of a connection; null if the residual carries more than every head.
+function strongestHead(parts, y) {
+  const found = parts.map((part) => (part ? proximity(y, part) : -1));
+  const best = found.indexOf(Math.max(...found));
+  return best === parts.length - 1 ? null : best;
+}
+
+// The shares of the parts in a connection: each dimension of what y loses without all of them is divided in proportion to
+// their values in it.
+function splitOf(parts, y) {
+  const total = new Float64Array(y.length);
+  for (const part of parts) if (part) add(total, part, 1);
+  const split = parts.map((part) => {
+    let share = 0;
+    for (let place = 0; part && place < y.length; place += 1)
+      if (total[place] !== 0)
+        share += (part[place] * (Math.abs(y[place]) - Math.abs(y[place] - total[place]))) / total[place];
+    return share;
+  });
+  const norm = split.reduce((sum, one) => sum + one, 0);
+  return split.map((one, place) => (norm > 0 ? one / norm : Number(place === parts.length - 1)));
 }

@@ -5,7 +5,7 @@ import { KINDS, matrixOf } from '../domain/payload.js';
 import { palette, stepOf } from '../drawing/colormap.js';
 import { sideOf } from '../state/comparison.js';
 import { chooseHead, chooseKind, extendSelection } from '../state/actions.js';
-import { chosenHeads, headsOfKind, sameHead } from '../domain/heads.js';
+import { chosenHeads, headsOfKind, isMemory, sameHead } from '../domain/heads.js';
 import { differs, focusOf, isMuted, sameSpot } from '../state/queries.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
@@ -31,6 +31,13 @@ const MEANING = {
   cross: () => say('Each step of the translation reads the source tokens.'),
 };
 
+const MEMORY = () =>
+  [
+    say('This decoder has no self-attention; it keeps a running memory.'),
+    say('In the places of heads stand its memories, from short to long: groups of numbers that forget alike.'),
+    say('Firefox rounds further than this page, so it words some sentences differently.'),
+  ].join(' ');
+
 export function createOverview(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
   const kinds = KINDS.map((kind) =>
@@ -51,6 +58,7 @@ export function createOverview(store) {
     element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
     say('masked'),
   );
+  const memory = element('p', { class: 'hl-memory hl-soft', hidden: true }, MEMORY());
   const tint = element('p', { class: 'hl-mark-legend hl-soft', hidden: true });
   const title = element('h2', {});
   const signs = element('summary', {}, say('Signs'));
@@ -60,10 +68,25 @@ export function createOverview(store) {
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     pager,
     grid,
+    memory,
     tint,
     element('details', { class: 'hl-legend hl-soft' }, signs, legend(scale, masked), roles),
   );
-  const parts = { store, title, kinds, sort, pager, grid, masked, scale, roles, tint, cells: [], canvases: new Map() };
+  const parts = {
+    store,
+    title,
+    kinds,
+    sort,
+    pager,
+    grid,
+    masked,
+    scale,
+    roles,
+    memory,
+    tint,
+    cells: [],
+    canvases: new Map(),
+  };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
@@ -125,10 +148,11 @@ function turnPage(parts, state, isOther) {
 }
 
 function drawHeads(parts, state) {
-  const { kinds, sort, masked, roles, grid } = parts;
+  const { kinds, sort, memory, masked, roles, grid } = parts;
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
   const isSorted = sortedHeads(state) !== null;
   sort.value = isSorted ? state.sort : '';
+  memory.hidden = !isMemory(state.record, state.kind);
   masked.hidden = state.kind !== 'decoder';
   roles.replaceChildren(...roleLegend(state.record, state.kind));
   parts.cells = [];

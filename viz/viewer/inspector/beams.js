@@ -25,35 +25,23 @@ const treeHint = () =>
 export function createBeams(server) {
   const list = element('ol', { class: 'hl-hypotheses' });
   const tree = element('div');
-  const rest = note();
-  const node = section(say('Hypotheses'), list, rest, note(logP()), tree);
+  const node = section(say('Hypotheses'), list, note(logP()), tree);
   return {
     node,
     draw(state, before) {
       const changed = differs(state.home, before.home, ['record', 'beams']);
-      if (changed || state.record !== before.record) {
-        drawList(server, list, state);
-        rest.textContent = isWhole(state)
-          ? ''
-          : say(
-              'The search stops when no other can win, so others are left out that could come before the last ones here.',
-            );
-      }
+      if (changed || state.record !== before.record) drawList(server, list, state);
       // While hypotheses are shown, the tree keeps its scroll position and its focus.
       if (changed || trainingStep(state) !== trainingStep(before)) drawTree(server, tree, state.home);
     },
   };
 }
 
-// The list of a translation that was forced is its own.
+// Those of the tree. Without it the best one alone, since the search stops when no other can win: others that it leaves out
+// could come before the next ones that it has. A translation that was forced has its own.
 function hypothesesOf({ shown, record, home }) {
-  if (shown?.type === 'forced') return record.hypotheses;
-  return home.beams?.hypotheses ?? home.record.hypotheses;
-}
-
-// Whether the list has all hypotheses that could be finished: only the tree looks for more than the best one.
-function isWhole(state) {
-  return (state.shown?.type !== 'forced' && state.home.beams !== null) || hypothesesOf(state).length === 1;
+  if (shown?.type === 'forced') return record.hypotheses.slice(0, 1);
+  return home.beams?.hypotheses ?? home.record.hypotheses.slice(0, 1);
 }
 
 function drawList(server, list, state) {

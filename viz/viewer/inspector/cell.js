@@ -1,6 +1,7 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
 import { element, readUnderPointer, replaceKeepingFocus, tokenText } from '../drawing/dom.js';
+import { isMemory } from '../domain/heads.js';
 import { axes, isAllowed } from '../domain/payload.js';
 import { gridFocus, shownGrid } from '../state/grid.js';
 import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../state/queries.js';
@@ -78,6 +79,10 @@ function readersOfPin(store, state) {
 function whyNoCell(server, state) {
   const reason = whyNot(server, 'cell');
   if (reason || pinnedCell(state)) return reason;
+  if (isMemory(state.record, state.kind))
+    return say(
+      'This decoder has no self-attention; it keeps a running memory. So there is no query and no key, and no reason why it looks somewhere.',
+    );
   if (!isCell(state.pin))
     return forPointer(
       say('Click a cell of the matrix to see how its weight is computed.'),

@@ -3,28 +3,33 @@
 import { element, replaceKeepingFocus } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { measuresOf } from '../state/measures.js';
-import { isTaught, nearestRole, roleDefinition } from '../domain/roles.js';
+import { evidenceOf, isTaught, nearestRole, roleDefinition, rolesWithoutCase } from '../domain/roles.js';
 import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
 import { aboutModel, differs } from '../state/queries.js';
-import { chosenHeads } from '../domain/heads.js';
+import { chosenHeads, isMemory } from '../domain/heads.js';
 import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
+import { corpus } from '../instruments/corpus.js';
 import { removal } from '../instruments/removal.js';
+import { createCorpusCard } from '../corpus/card.js';
+import { createFinder } from '../corpus/finder.js';
 import { differingHeads } from './rankings.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 export function createHeadCard(server) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
   const ofRemoval = createQuestion(server, removal);
+  const questions = [createQuestion(server, { ...corpus, create: createCorpusCard }), createFinder(server), ofRemoval];
   return {
-    node: element('div', {}, differences, card.role, ofRemoval.node, card.rest),
+    node: element('div', {}, differences, card.role, ...questions.map(({ node }) => node), card.rest),
     draw(state, before) {
-      const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
+      const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'about']);
       if (moved) drawCard(card, state);
+      ofRemoval.node.hidden = isMemory(state.record, state.kind);
       if (moved || differs(state, before, ['sideB', 'beside']))
         replaceKeepingFocus(differences, ...differingHeads(server.store, state));
-      ofRemoval.draw(state, before);
+      for (const one of questions) one.draw(state, before);
     },
   };
 }
@@ -46,7 +51,7 @@ function openNames(node) {
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
-  rest.replaceChildren(measuresOfHeads(state, openNames(rest)));
+  rest.replaceChildren(...(isMemory(state.record, state.kind) ? [] : [measuresOfHeads(state, openNames(rest))]));
 }
 
 function measuresOfHeads(state, open) {
@@ -104,27 +109,56 @@ function roleOfOne(state, one, role) {
       : [roleName(record, role)];
   const how = aboutModel(state).origin
     ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('Taught to align in training; no other head was.');
+    : say('The only one taught to align.');
   const taught = isTaught(record, ...one) ? [note(how)] : [];
   return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
-// "previous token 63 %"; rounded down, so that a share below a threshold does not read as the threshold.
+// "previous token 63 %".
 function shareOfRole({ role, value }) {
-  return say('{role} {share} %', { role: tell(role), share: Math.floor(100 * value + 1e-6) });
+  return say('{role} {share} %', { role: tell(role), share: shareText(value) });
 }
 
-// The role that the study gives the head.
-function studiedRole(state, [kind, layer, head], here) {
+// In per cent, rounded down, so that a share below a threshold does not read as the threshold.
+function shareText(value) {
+  return Math.floor(100 * value + 1e-6);
+}
+
+// The role over the corpus: the share of the same role, or the other role, pale where this sentence has no case of it.
+function studiedRole(state, one, here) {
+  const { record } = state;
   const { study } = aboutModel(state);
-  const known = study?.heads[kind][layer]?.[head];
-  if (!known) return [];
-  const [role, nearest, value] = known;
-  if (role === here && role !== 'mixed')
-    return [note(say('the same over {count} sentences', { count: study.sentences }))];
+  const [kind, layer, head] = one;
+  const role = study?.roles[kind][layer]?.[head];
+  if (!role || isMemory(record, kind)) return [];
+  if (role === here && role !== 'mixed') return [note(bothShares(record, study, one, role))];
+  const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
+  if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
+    return [
+      element('p', { class: 'hl-role hl-no-case' }, ...roleName(record, role).childNodes),
+      note(
+        say('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
+          share: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+          count: study.sentences,
+        }),
+      ),
+    ];
   const found =
-    role === 'mixed' ? say('mixed, nearest: {role}', { role: shareOfRole({ role: nearest, value }) }) : tell(role);
+    role === 'mixed' && nearest ? say('mixed, nearest: {role}', { role: shareOfRole(nearest) }) : tell(role);
   return [note(studied(state), ' ', found)];
+}
+
+// How clear a role is in this sentence and over the corpus.
+function bothShares(record, study, one, role) {
+  return say('{here} % here, {there} % over {count} sentences', {
+    here: shareText(evidenceHere(record, one, role)),
+    there: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+    count: study.sentences,
+  });
+}
+
+function evidenceHere({ definitions, measures }, [kind, layer, head], role) {
+  return evidenceOf(definitions, role, kind, (name) => measures[kind][String(name)][layer][head]) ?? 0;
 }
 
 function roleName(record, role) {

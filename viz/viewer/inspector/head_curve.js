@@ -36,7 +36,7 @@ function curveOf(state, one, training) {
   const { record } = state;
   const [kind, layer, head] = one;
   const roles = found.map((step) => step.roles[kind][layer][head]);
-  const last = { definitions: record.definitions, measures: found.at(-1).measures };
+  const last = { ...found.at(-1), definitions: record.definitions };
   const final = roles.at(-1);
   const role = final === 'mixed' ? nearestRole(last, one).role : final;
   const { measure, least, offset } = record.definitions.roles[role];
@@ -58,9 +58,23 @@ function curveOf(state, one, training) {
     ends: endsOf(training),
   };
   return [
+    note(alignedSince(record, training)),
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
     drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
   ];
+}
+
+// From which saved step on the model aligns: some head of cross-attention is focused enough at it and at all later ones.
+function alignedSince({ definitions }, { steps, found }) {
+  const { least } = Object.values(definitions.roles).find(({ measure }) => measure === 'focus');
+  const aligns = found.map(({ measures }) => Math.max(...measures.cross.focus.flat()) >= least);
+  const step = steps[aligns.lastIndexOf(false) + 1];
+  if (step === undefined) return say('At the last step no head of cross-attention aligns the words of this sentence.');
+  return step === steps[0]
+    ? say('Some head of cross-attention aligns the words of this sentence at every saved step.')
+    : say('The model aligns the words of this sentence from step {step} on: some head of cross-attention does.', {
+        step,
+      });
 }
 
 function sinceWhen(role, least, first, stays) {

@@ -16,6 +16,8 @@ import { differs, isMuted, sourceView } from '../state/queries.js';
 import { actionButton, actions, note, section } from '../drawing/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { headList, headMap } from '../instruments/head_map.js';
+import { createQuestion } from '../instruments/question.js';
+import { pruning } from '../instruments/pruning.js';
 import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
 
@@ -24,6 +26,7 @@ export function createMute(server) {
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
   const baseline = createBaseline(server);
+  const ofPruning = createQuestion(server, pruning);
   return {
     node: element(
       'div',
@@ -32,12 +35,14 @@ export function createMute(server) {
       baseline.node,
       outcome,
       section(say('Which heads matter for this sentence?'), map),
+      ofPruning.node,
     ),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
       if (moved) drawChoices(server, choices, state);
       baseline.draw(state, before);
+      ofPruning.draw(state, before);
       const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
       if (moved || changed) drawOutcome(server, outcome, state);
       if (moved || changed || source.importance !== former.importance) drawImportance(server, map, state);

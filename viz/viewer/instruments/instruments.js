@@ -3,19 +3,21 @@
 // - `panel`: the tab that shows it, null for every tab;
 // - `ask(state)`: the fields of its request, null if the state has nothing that it could be about;
 // - `doing`: what the status line says meanwhile;
-// - `create(store)`: { draw, controls, nothing }, as question.js reads them.
+// - `create(store)`: { draw, controls, nothing }, as question.js reads them; a panel may give it instead.
 
 import { PINNED } from '../state/queries.js';
 import { contributions } from './contributions.js';
+import { corpus } from './corpus.js';
 import { lens } from './lens.js';
 import { wordLinks } from './links.js';
+import { pruning } from './pruning.js';
 import { removal } from './removal.js';
 import { routes } from './routes.js';
 import { scoreSplit } from './score_split.js';
 import { writing } from './writing.js';
 
 /** @type {Instrument[]} */
-const INSTRUMENTS = [lens, routes, contributions, scoreSplit, writing, removal, wordLinks];
+const INSTRUMENTS = [lens, routes, contributions, scoreSplit, writing, removal, wordLinks, corpus, pruning];
 export const QUESTIONS = INSTRUMENTS.map(({ name }) => name);
 
 // The parts of the state that a question may be about, and which questions are open.

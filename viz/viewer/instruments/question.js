@@ -6,7 +6,7 @@ import { isAnswered, toggleQuestion } from '../state/questions.js';
 import { SUBJECTS, questionOf } from './instruments.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
-import { note } from '../drawing/widgets.js';
+import { note, scrollToTop } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow', 'beside'];
@@ -44,12 +44,6 @@ export function createQuestion(server, { name, title, create }) {
       if (isOpened) scrollToTop(node);
     },
   };
-}
-
-// Scrolls the panel, but not the page, so that there is room for the answer.
-function scrollToTop(node) {
-  const panel = node.closest('.hl-scroll');
-  panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
 }
 
 function contentOf(server, state, name, { nothing, draw }, body) {

@@ -4,6 +4,7 @@ import { element, visible } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
+import { isMemory } from '../domain/heads.js';
 import { axes, targetIds } from '../domain/payload.js';
 import { note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
@@ -67,7 +68,7 @@ export const removal = {
 // The row of the matrix that loses its cells: the row of the step, or of the pinned source token.
 function removalOf({ record, kind, layer, head, selection, pin, step }) {
   const row = kind === 'encoder' ? (pin?.row ?? null) : step;
-  if (row === null || selection.length > 0) return null;
+  if (row === null || selection.length > 0 || isMemory(record, kind)) return null;
   return { ids: targetIds(record), kind, layer, ...(head === null ? {} : { head }), row, step };
 }
 

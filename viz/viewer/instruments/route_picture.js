@@ -40,8 +40,9 @@ export function layoutOf(places, layers, width = WIDTH) {
   };
 }
 
-// `choose(one)` is called for the line of a head that the person chooses.
-export function pictureOf({ record, paths, layout, step }, choose) {
+// `choose(one)` is called for the line of a head that the person chooses, `show(one)` for a line under the pointer or with
+// the focus.
+export function pictureOf({ record, paths, layout, step }, choose, show = (_one) => {}) {
   const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${layout.width} ${layout.height}`, role: 'group' });
   svg.setAttribute(
     'aria-label',
@@ -57,8 +58,11 @@ export function pictureOf({ record, paths, layout, step }, choose) {
     for (const { one, node } of lines) node.classList.toggle('hl-lit', Boolean(lit?.has(one)));
   };
   for (const { one, node } of lines) {
-    node.addEventListener('pointerenter', () => light(one));
-    node.addEventListener('focus', () => light(one));
+    for (const name of ['pointerenter', 'focus'])
+      node.addEventListener(name, () => {
+        light(one);
+        show(one);
+      });
     for (const name of ['pointerleave', 'blur']) node.addEventListener(name, () => light(null));
   }
   const reached = [...lines].filter(({ one }) => one.head !== null).map(({ node }) => node);
@@ -169,7 +173,7 @@ function pointOf(points, share) {
 }
 
 // The tokens of the rows and of the columns as they are read.
-function axesOf({ tokens }, kind) {
+export function axesOf({ tokens }, kind) {
   const read = { encoder: tokens.source, decoder: tokens.read, cross: tokens.read };
   return { rows: read[kind], columns: kind === 'decoder' ? tokens.read : tokens.source };
 }

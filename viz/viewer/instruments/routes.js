@@ -2,18 +2,19 @@
 // the large picture it silences the head, and the picture says what that changes.
 
 import { targetIds } from '../domain/payload.js';
-import { element, readable, visible } from '../drawing/dom.js';
-import { changedHeads } from '../state/labels.js';
-import { fixed, percent } from '../drawing/numbers.js';
+import { createButton, element, readable, visible } from '../drawing/dom.js';
+import { changedHeads, headName, kindName } from '../state/labels.js';
+import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { chooseKind, headOf, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/mutes.js';
-import { actionButton, actions, note, openDialog } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, openDialog } from '../drawing/widgets.js';
 import { pathsOf, placesOf } from './paths.js';
-import { layoutOf, pictureOf } from './route_picture.js';
+import { axesOf, layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
 const MARGIN = 96; // pixels beside the large picture
+const SMALLEST = 0.00005; // a part that is written as more than 0
 const FLOWS = { min: 1, max: 20 }; // per cent
 
 export const routes = {
@@ -55,6 +56,8 @@ function drawRoutes(store, state, answer, step, openLarge) {
   const word = visible(predicted[step]);
   const values = { word, source: percent(sum(answer.source)), prefix: percent(sum(answer.prefix)) };
   const heads = paths.filter(({ head }) => head !== null).length;
+  const split = element('div', { class: 'hl-route-split' });
+  const open = (one) => store.change(openCell(store.get(), one));
   return [
     note(
       step === 0
@@ -64,7 +67,8 @@ function drawRoutes(store, state, answer, step, openLarge) {
           })
         : say('Of “{word}”, {source} comes from the sentence and {prefix} from what was written before it.', values),
     ),
-    pictureOf(drawn(), (one) => store.change(openCell(store.get(), one))),
+    pictureOf(drawn(), open, (one) => split.replaceChildren(...splitOf(record, one, open))),
+    split,
     actions(actionButton(say('Large picture'), ({ target }) => openLarge(target, drawn))),
     note(
       sayCount(
@@ -75,6 +79,38 @@ function drawRoutes(store, state, answer, step, openLarge) {
       ' ',
       say('The wider a line, the more of the word it carries (ALTI+, Ferrando et al. 2022).'),
     ),
+  ];
+}
+
+// What each head brings over a line, and what the position keeps; together they are the line.
+function splitOf(record, one, open) {
+  const { kind, layer, row, column, flow, split } = one;
+  const { rows, columns } = axesOf(record, kind);
+  const names = { kind: kindName(kind), layer: layer + 1, row: visible(rows[row]), share: percent(flow) };
+  const kept = split.length - 1;
+  const ranked = [...split.keys()]
+    .filter((part) => Math.abs(split[part]) >= SMALLEST)
+    .sort((a, b) => Math.abs(split[b]) - Math.abs(split[a]));
+  const line = (part) => {
+    const value = numberText(`${signed(100 * split[part], 2)} %`);
+    if (part === kept || column === null) return element('li', {}, say('what the position keeps'), ' ', value);
+    const name = element('span', {}, headName(layer, part));
+    return element(
+      'li',
+      {},
+      createButton('hl-choice', () => open({ ...one, head: part }), {}, name, value),
+    );
+  };
+  return [
+    note(
+      column === null || column === row
+        ? say('{kind}, layer {layer}: “{row}” keeps its content, {share} of the word. The parts add up to that:', names)
+        : say('{kind}, layer {layer}: “{row}” reads “{column}”, {share} of the word. The heads add up to that:', {
+            ...names,
+            column: visible(columns[column]),
+          }),
+    ),
+    element('ol', {}, ...ranked.map(line)),
   ];
 }
 

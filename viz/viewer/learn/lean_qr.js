@@ -1,4 +1,4 @@
-/* QR codes: lean-qr 2.7.4 (nano), https://github.com/davidje13/lean-qr, unchanged but for the line that exports.
+/* QR codes: lean-qr 2.7.4 (nano) of https://github.com/davidje13/lean-qr unchanged but for the line that exports.
 
 MIT License
 

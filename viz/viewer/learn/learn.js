@@ -219,6 +219,10 @@ function createChapter(learn, number, record) {
   const { guess, text, tasks, view, learned } = CHAPTERS[number - 1];
   const { guesses, understood } = learn.progress.get();
   const redraw = () => draw(learn, learn.store.get());
+  const judge = () => {
+    redraw();
+    learn.panel.querySelector('.hl-asked').scrollIntoView(); // its answer and what is said of it come below
+  };
   if (isGuessing(learn, number)) {
     const choose = (chosen) => {
       learn.progress.change({
@@ -244,7 +248,7 @@ function createChapter(learn, number, record) {
     learn.tasks,
     learn.routes.node,
     element('h3', {}, say('Do you know it now?')),
-    ...createCheck(learn, number, record, isUnderstood, redraw),
+    ...createCheck(learn, number, record, isUnderstood, judge),
     ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, learned()))] : []),
   ];
 }
@@ -262,7 +266,7 @@ function createGuessed(guess, record, distance) {
 
 // The question that closes a chapter. After a wrong answer the question of the beginning takes its place, and the other way
 // round: the tick is for what was understood, not for the third click.
-function createCheck(learn, number, record, isUnderstood, redraw) {
+function createCheck(learn, number, record, isUnderstood, judge) {
   const chapter = CHAPTERS[number - 1];
   const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
   const question = chapter[asked];
@@ -272,7 +276,7 @@ function createCheck(learn, number, record, isUnderstood, redraw) {
     parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, question.because(record)));
     const again = () => {
       learn.judged.set(number, { asked: asked === 'check' ? 'guess' : 'check' });
-      redraw();
+      judge();
     };
     return isUnderstood ? parts : [...parts, actions(actionButton(say('Another question'), again))];
   }
@@ -280,7 +284,7 @@ function createCheck(learn, number, record, isUnderstood, redraw) {
     learn.judged.set(number, { asked, chosen: place });
     const { understood } = learn.progress.get();
     if (place === rightOf(question, record)) learn.progress.change({ understood: [...understood, String(number)] });
-    redraw();
+    judge();
   };
   return [...parts, createAnswers(question, record, { choose })];
 }

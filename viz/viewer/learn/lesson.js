@@ -3,7 +3,7 @@
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, closeButton, note, openDialog } from '../drawing/widgets.js';
-import { copy } from '../matrix/save_menu.js';
+import { copy } from '../drawing/files.js';
 import { addressOf } from '../state/permalink.js';
 import { offerLanguages, say } from '../locales/language.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';

@@ -107,13 +107,17 @@ function drawLabels(parts, state) {
   if (!state.pin) scroll.scrollTo(0, 0);
 }
 
-// The share of each row that is on hidden tokens, to the right of the row.
+// The share of each row that is on hidden tokens, to the right of the row; of a running memory, the share of nothing.
 function writeHidden({ hidden, columnLabels, grid }) {
-  const masses = grid.hidden ?? [];
+  const nothing = grid.isMax ? null : grid.nothing;
+  const masses = nothing ?? grid.hidden ?? [];
   hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, fixed(mass, 2))));
-  hidden.hidden = !grid.hidden;
+  hidden.hidden = masses.length === 0;
   columnLabels.querySelector('.hl-hidden-name')?.remove();
-  if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, say('hidden')));
+  if (masses.length > 0)
+    columnLabels.append(
+      element('span', { class: 'hl-hidden-name hl-soft' }, nothing ? say('(nothing)') : say('hidden')),
+    );
 }
 
 // Fits the cells to the panel and draws them if their size changed; returns whether it did.

@@ -36,7 +36,7 @@ function hintOf(state, { value }) {
 
 // Facts about the whole matrix: what its value says of it, its heads, what it is compared with, and how much is hidden.
 export function describeView(state) {
-  const { hidden, value, status, rowGroups, columnGroups } = shownGrid(state);
+  const { hidden, nothing, value, status, rowGroups, columnGroups } = shownGrid(state);
   const reference = referenceOf(state);
   const facts = [...new Set([value, chosenValue(state)])].flatMap((one) => one.factsOf(state, reference));
   if ([...rowGroups, ...columnGroups].some(({ places }) => places.length > 1))
@@ -45,9 +45,10 @@ export function describeView(state) {
   const { length } = state.selection;
   if (value.isOfHeads && length > 0 && length < headsOfKind(state).length)
     facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));
+  if (nothing) facts.push(say('the rest of a row comes from nothing'));
   if (hidden && hidden.length > 0) {
     const share = { share: fixed(sum(hidden) / hidden.length) };
-    const isScaledUp = value.isShare || value.isSigned;
+    const isScaledUp = (value.isShare && !nothing) || value.isSigned;
     facts.push(
       isScaledUp
         ? say('hidden {share} of a row on average, the rest scaled up', share)
@@ -103,10 +104,11 @@ function allowedIn(grid, row) {
     .length;
 }
 
-// Only rows of weights add up to 1 and have an entropy. The hidden share is always written.
+// Only rows of weights add up to 1 and have an entropy; those of a running memory do so with what comes from nothing. The hidden share is always written.
 function rowFacts(grid, row) {
   const facts = [];
-  if (grid.value.isShare && !grid.isMax)
+  if (grid.nothing && !grid.isMax) facts.push(` · ${say('from nothing {share}', { share: fixed(grid.nothing[row]) })}`);
+  else if (grid.value.isShare && !grid.isMax)
     facts.push(` · ${say('row entropy {bits} bit', { bits: fixed(entropy(rowOf(grid, row)), 2) })}`);
   if (grid.hidden) facts.push(` · ${say('hidden {share}', { share: fixed(grid.hidden[row]) })}`);
   return facts;

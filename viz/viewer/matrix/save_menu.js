@@ -2,6 +2,7 @@
 
 import { createButton, element } from '../drawing/dom.js';
 import { slug } from '../domain/files.js';
+import { copy, save } from '../drawing/files.js';
 import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { createMenu } from '../drawing/widgets.js';
@@ -32,21 +33,6 @@ export function createExports(stores) {
   return [...items, note];
 }
 
-// The calls that give the record on screen; none without a record that the model can compute again.
-export function createCalls(python = null, shell = null) {
-  const titles = [say('The same from Python'), say('From a shell')];
-  return [python, shell].flatMap((text, place) => (text === null ? [] : createCall(titles[place], text)));
-}
-
-function createCall(title, text) {
-  const button = createButton('hl-act', async () => {
-    button.textContent = (await copy(text)) ? say('Copied') : say('Select the text and copy it.');
-  });
-  button.textContent = say('Copy');
-  const heading = element('p', { class: 'hl-call-title' }, title, button);
-  return [heading, element('pre', { class: 'hl-call', tabindex: 0, 'aria-label': title, dir: 'ltr' }, text)];
-}
-
 // The menu where the page has none of its own: in an exported file and in a notebook.
 export function createExportMenu(entries) {
   const note = entries.at(-1);
@@ -66,31 +52,4 @@ export function openMenu(menu) {
 function nameOf({ record, kind, layer, head, selection }) {
   const heads = selection.length > 0 ? 'several' : `${layer + 1}-${head === null ? 'average' : head + 1}`;
   return `headlight-${slug(record.model.name)}-${kind}-${heads}-${slug(record.source_text)}`;
-}
-
-// A file of an answer, [name, base64], as a download of Gradio.
-export function fileOf([name, base64]) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  return {
-    path: name,
-    orig_name: name,
-    url: URL.createObjectURL(new Blob([bytes])),
-    meta: { _type: 'gradio.FileData' },
-  };
-}
-
-export function save(blob, name) {
-  const url = URL.createObjectURL(blob);
-  element('a', { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after this task
-}
-
-// Returns whether the text was copied; a page without TLS has no clipboard.
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,7 @@
 // The rows above the matrix: its title, what it shows, one menu with all other choices, and what its arcs mean.
 
 import { createButton, element } from '../drawing/dom.js';
+import { isOfLetters } from '../domain/payload.js';
 import { toggleAverage } from '../state/actions.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { availableValues, chooseValue } from '../state/value_choice.js';
@@ -31,8 +32,14 @@ function meaningOfArcs(state) {
   const { arcs } = shownValue(state);
   if (arcs) return arcs();
   if (state.kind !== 'cross' || isSubtracted(state)) return '';
-  if (rowOffset(state) < 0) return say('This head looks up the word just written.');
-  return say('Each word is joined with what is read to write it.');
+  const areLetters = isOfLetters(state.record);
+  if (rowOffset(state) < 0)
+    return areLetters
+      ? say('This head looks up the letter just written.')
+      : say('This head looks up the word just written.');
+  return areLetters
+    ? say('Each letter is joined with what is read to write it.')
+    : say('Each word is joined with what is read to write it.');
 }
 
 export function createToolbar(server, table) {

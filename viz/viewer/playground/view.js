@@ -8,7 +8,7 @@ import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
 import { chartsOf } from './charts.js';
-import { save } from '../matrix/save_menu.js';
+import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from '../engine/tensors/zip.js';
@@ -212,9 +212,11 @@ function taskOf({ settings, pairs }) {
 // The switches of the first training stay.
 function trainOn(play, pairs) {
   const wanted = [{ ...play.settings[0], task: OWN }];
-  return beginAfterAsking(play, wanted, () => {
+  return beginAfterAsking(play, wanted, async () => {
     Object.assign(play, { pairs, challenge: null });
-    return begin(play, wanted);
+    play.node.scrollTo(0, 0);
+    await begin(play, wanted);
+    setPace(play, Infinity);
   });
 }
 

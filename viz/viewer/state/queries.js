@@ -2,7 +2,7 @@
 
 import { alignedOffset } from '../domain/roles.js';
 import { chosenValue } from '../values/values.js';
-import { chosenHeads, sameHead } from '../domain/heads.js';
+import { chosenHeads, isMemory, sameHead } from '../domain/heads.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
@@ -32,7 +32,7 @@ export const PINNED = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'w
 /** @type {(state: State | EmptyState) => Cell | null} */
 export function pinnedCell(state) {
   const { record, kind, layer, head, selection, pin } = state;
-  if (!record || head === null || selection.length > 0 || !isCell(pin)) return null;
+  if (!record || head === null || selection.length > 0 || !isCell(pin) || isMemory(record, kind)) return null;
   const { rows, columns } = placesOfPin(state);
   const cells = rows.flatMap((row) => columns.map((column) => ({ kind, layer, head, row, column })));
   const allowed = cells.filter(({ row, column }) => isAllowed(record, kind, row, column));

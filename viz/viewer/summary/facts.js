@@ -2,7 +2,7 @@
 
 import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
-import { KINDS, continues } from '../domain/payload.js';
+import { KINDS, continues, isOfLetters } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
 import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
@@ -87,11 +87,6 @@ function hasLetters({ text }) {
 // The probability of all tokens of a word together.
 function chanceOf({ log_probabilities: chances }, { places }) {
   return Math.exp(sum(places.map((step) => chances[step])));
-}
-
-// Whether a model reads and writes letters: it knows no longer piece.
-export function isOfLetters({ tokens: { source, predicted } }) {
-  return [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
 }
 
 // The word of the source in the most pieces, if the model knows it only in short ones. The digits of a number are none.

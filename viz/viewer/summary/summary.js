@@ -10,7 +10,8 @@ import { whyNot } from '../transport/requests.js';
 import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
 import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
-import { factsOf, importanceWithout, isOfLetters, targetWords } from './facts.js';
+import { factsOf, importanceWithout, targetWords } from './facts.js';
+import { isOfLetters } from '../domain/payload.js';
 import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
 import { leaveOneOut } from '../values/leave_one_out.js';
@@ -104,7 +105,7 @@ const TITLES = {
   doubted: () => say('Check this word'),
   unsure: ({ count }) => sayCount(count, 'It hesitated', 'It hesitated at {count} places'),
   sure: () => say('Where it was least sure'),
-  depends: () => say('It depends'),
+  depends: () => say('Strongest dependence'),
   spare: () => say('What it could spare'),
   moved: () => say('Another order'),
   'in order': () => say('The same order'),
@@ -254,8 +255,12 @@ function largestDoubt() {
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
   if (text === null) return sayParts('{head} silent: {factor} times less likely.', parts);
-  return text === record.text
-    ? sayParts('{head} silent: {factor} times less likely, but the same words.', parts)
+  if (text === record.text)
+    return isOfLetters(record)
+      ? sayParts('{head} silent: {factor} times less likely, but the same letters.', parts)
+      : sayParts('{head} silent: {factor} times less likely, but the same words.', parts);
+  return isOfLetters(record)
+    ? sayParts('{head} silent: {factor} times less likely, and it writes “{text}”', parts)
     : sayParts('{head} silent: {factor} times less likely, and the translation is “{text}”', parts);
 }
 

@@ -1,8 +1,7 @@
 // How In short writes words and tokens.
 
 import { createButton, element, readable, visible } from '../drawing/dom.js';
-import { continues } from '../domain/payload.js';
-import { isOfLetters } from './facts.js';
+import { continues, isOfLetters } from '../domain/payload.js';
 import { say } from '../locales/language.js';
 
 export const PIECE = 'hl-piece'; // the class of a piece of a word

@@ -1,0 +1,266 @@
+// The head finder: every head of the model as a point by two measures, over this sentence, the corpus or the person's own
+// sentences. A click chooses a head, a rectangle drawn with the pointer narrows the list, which names all of them in words.
+
+import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { numberText, note, scrollToTop } from '../drawing/widgets.js';
+import { KINDS } from '../domain/payload.js';
+import { measuredOf } from '../domain/survey.js';
+import { nearestRole } from '../domain/roles.js';
+import { chooseKind, headOf } from '../state/actions.js';
+import { headName, kindName } from '../state/labels.js';
+import { measuresOf } from '../state/measures.js';
+import { aboutModel, differs } from '../state/queries.js';
+import { say, sayCount, tell } from '../locales/language.js';
+
+const SIZE = { width: 296, height: 220, left: 40, right: 10, top: 10, bottom: 28 };
+const INPUTS = ['record', 'surveys', 'about', 'kind', 'layer', 'head', 'selection'];
+const OVER = {
+  sentence: () => say('this sentence'),
+  corpus: () => say('the corpus'),
+  own: () => say('your sentences, from Examples'),
+};
+const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
+
+export function createFinder({ store }) {
+  const chosen = { over: 'corpus', x: 'offset_share', y: 'sinks', box: null };
+  const [choices, figure, list] = ['div', 'div', 'div'].map((tag) => element(tag));
+  const node = element(
+    'details',
+    { class: 'hl-part hl-question hl-finder', 'data-name': 'finder' },
+    element('summary', {}, element('h3', {}, say('Find a head'))),
+    choices,
+    figure,
+    list,
+  );
+  const draw = () => {
+    const state = store.get();
+    if (!node.open || !state.record) return;
+    const change = (changes) => {
+      Object.assign(chosen, { box: null }, changes);
+      draw();
+    };
+    const over = sourceOf(state, chosen.over) ? chosen.over : 'sentence';
+    const source = sourceOf(state, over);
+    const points = pointsOf(state, source, chosen);
+    const inside = points.filter((point) => isInside(point, chosen.box));
+    replaceKeepingFocus(choices, ...choicesOf(state, { ...chosen, over }, change));
+    figure.replaceChildren(pictureOf(store, points, endsOf(state, source, chosen), chosen, change));
+    replaceKeepingFocus(list, ...listOf(store, inside, points.length, chosen, change));
+  };
+  node.addEventListener('toggle', () => {
+    draw();
+    if (node.open) scrollToTop(node);
+  });
+  return { node, draw: (state, before) => differs(state, before, INPUTS) && draw() };
+}
+
+// The measured heads; null where nobody has measured them.
+function sourceOf(state, over) {
+  if (over === 'sentence') return state.record;
+  if (over === 'corpus') return aboutModel(state).study ?? null;
+  const survey = state.surveys[state.record.model.name]?.found;
+  return survey ? measuredOf(survey, state.record.definitions) : null;
+}
+
+// The heads that have both measures, { one, role, nearest, values, x, y } each; x and y are places in the picture.
+function pointsOf(state, source, names) {
+  const { record, kind, layer, head, selection } = state;
+  const [across, up] = endsOf(state, source, names);
+  const all = KINDS.flatMap((each) =>
+    source.roles[each].flatMap((row, of) => row.map((role, place) => ({ one: [each, of, place], role }))),
+  );
+  return all
+    .map(({ one, role }) => ({ one, role, values: [names.x, names.y].map((name) => valueOf(source, name, one)) }))
+    .filter(({ values }) => values.every((value) => value !== null))
+    .map(({ one, role, values }) => ({
+      one,
+      role,
+      values,
+      nearest: nearestRole({ ...source, definitions: record.definitions }, one)?.role ?? role,
+      x: SIZE.left + (values[0] / across.most) * (SIZE.width - SIZE.left - SIZE.right),
+      y: SIZE.height - SIZE.bottom - (values[1] / up.most) * (SIZE.height - SIZE.top - SIZE.bottom),
+      symbol: record.definitions.roles[role].symbol,
+      isChosen: selection.length === 0 && one.every((value, place) => value === [kind, layer, head][place]),
+    }));
+}
+
+function valueOf(source, name, [kind, layer, head]) {
+  return source.measures[kind][name]?.[layer]?.[head] ?? null;
+}
+
+// The name and the largest value of both axes.
+function endsOf({ record }, source, { x, y }) {
+  return [x, y].map((name) => {
+    const { label, maximum } = measuresOf(record).find((one) => one.name === name);
+    const values = KINDS.flatMap((kind) => source.measures[kind][name]?.flat() ?? []);
+    return { label, most: maximum ?? Math.max(1e-9, ...values) };
+  });
+}
+
+function axisTexts([across, up]) {
+  const [bottom, right] = [SIZE.height - SIZE.bottom, SIZE.width - SIZE.right];
+  const text = (x, y, anchor, words) => shape('text', { x, y, 'text-anchor': anchor }, words);
+  return [
+    text(SIZE.left, bottom + 12, 'middle', '0'),
+    text(right, bottom + 12, 'end', fixed(across.most, 1)),
+    text((SIZE.left + right) / 2, bottom + 22, 'middle', across.label),
+    text(SIZE.left - 4, bottom, 'end', '0'),
+    text(SIZE.left - 4, SIZE.top + 8, 'end', fixed(up.most, 1)),
+    text(SIZE.left + 4, SIZE.top + 8, 'start', up.label),
+  ];
+}
+
+function isInside({ x, y }, box) {
+  return !box || (x >= box.left && x <= box.right && y >= box.top && y <= box.bottom);
+}
+
+function choicesOf(state, chosen, change) {
+  const select = (label, name, options) =>
+    element(
+      'label',
+      { class: 'hl-finder-choice' },
+      element('span', {}, label),
+      element(
+        'select',
+        { class: 'hl-box', onchange: ({ target }) => change({ [name]: target.value }) },
+        ...options.map(([value, text]) => element('option', { value, selected: chosen[name] === value }, text)),
+      ),
+    );
+  const measures = measuresOf(state.record).map(({ name, label }) => [name, label]);
+  const sources = Object.keys(OVER).filter((over) => sourceOf(state, over));
+  return [
+    select(
+      say('Over'),
+      'over',
+      sources.map((over) => [over, OVER[over]()]),
+    ),
+    select(say('Across'), 'x', measures),
+    select(say('Upwards'), 'y', measures),
+  ];
+}
+
+function pictureOf(store, points, ends, { box }, change) {
+  const choose = ({ one: [kind, layer, head] }) =>
+    store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
+  const marks = points.map((point) =>
+    shape(
+      'g',
+      {
+        class: `hl-finder-mark hl-finder-${point.one[0]}${point.isChosen ? ' hl-this' : ''}`,
+        transform: `translate(${(point.x - 5).toFixed(1)} ${(point.y - 5).toFixed(1)})`,
+      },
+      shape('rect', { width: 10, height: 10 }),
+      point.role === 'mixed' ? shape('circle', { cx: 5, cy: 5, r: 2 }) : shape('path', { d: point.symbol }),
+      shape('title', {}, `${nameOf(point.one)}: ${tell(point.role)}`),
+    ),
+  );
+  const frame = shape('path', {
+    class: 'hl-finder-axes',
+    d: `M${SIZE.left} ${SIZE.top}V${SIZE.height - SIZE.bottom}H${SIZE.width - SIZE.right}`,
+  });
+  const brush = shape('rect', { class: 'hl-finder-brush', ...(box ? rectangle(box) : { width: 0, height: 0 }) });
+  const picture = shape(
+    'svg',
+    { class: 'hl-finder-picture', viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, 'aria-hidden': 'true' },
+    frame,
+    ...axisTexts(ends),
+    brush,
+    ...marks,
+  );
+  followPointer(picture, brush, (drawn, spot) => {
+    if (drawn) return change({ box: drawn });
+    const [nearest] = [...points].sort((one, other) => distance(one, spot) - distance(other, spot));
+    if (nearest && distance(nearest, spot) < 12) choose(nearest);
+    return change({});
+  });
+  return picture;
+}
+
+function distance({ x, y }, spot) {
+  return Math.hypot(x - spot.x, y - spot.y);
+}
+
+function rectangle({ left, right, top, bottom }) {
+  return { x: left, y: top, width: right - left, height: bottom - top };
+}
+
+// Calls `done(box, spot)` after a drag; without a box after a click.
+function followPointer(picture, brush, done) {
+  let from = /** @type {any} */ (null);
+  const spotOf = ({ clientX, clientY }) => {
+    const place = picture.getBoundingClientRect();
+    const scale = SIZE.width / place.width;
+    return { x: (clientX - place.left) * scale, y: (clientY - place.top) * scale };
+  };
+  const boxTo = (to) => ({
+    left: Math.min(from.x, to.x),
+    right: Math.max(from.x, to.x),
+    top: Math.min(from.y, to.y),
+    bottom: Math.max(from.y, to.y),
+  });
+  picture.addEventListener('pointerdown', (event) => {
+    from = spotOf(event);
+    picture.setPointerCapture(event.pointerId);
+  });
+  picture.addEventListener('pointermove', (event) => {
+    if (!from) return;
+    for (const [name, value] of Object.entries(rectangle(boxTo(spotOf(event)))))
+      brush.setAttribute(name, String(value));
+  });
+  picture.addEventListener('pointerup', (event) => {
+    if (!from) return;
+    const [to, box] = [spotOf(event), boxTo(spotOf(event))];
+    const isDrag = box.right - box.left > CLICK && box.bottom - box.top > CLICK;
+    from = null;
+    done(isDrag ? box : null, to);
+  });
+}
+
+function nameOf([kind, layer, head]) {
+  return `${kindName(kind)}, ${headName(layer, head)}`;
+}
+
+function listOf(store, points, total, { box }, change) {
+  const lines = [...points]
+    .sort((one, other) => other.values[1] - one.values[1])
+    .map(({ one, role, nearest, values, isChosen }) => {
+      const [kind, layer, head] = one;
+      const open = () => store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
+      const roleText =
+        role === 'mixed' && nearest !== role ? say('mixed, nearest: {role}', { role: tell(nearest) }) : tell(role);
+      return element(
+        'li',
+        {},
+        createButton(
+          'hl-choice',
+          open,
+          { 'aria-pressed': String(isChosen) },
+          element('span', {}, nameOf(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
+          numberText(values.map((value) => fixed(value, 2)).join(' · ')),
+        ),
+      );
+    });
+  const said = box
+    ? sayCount(
+        lines.length,
+        '{count} head in the rectangle, of {total}.',
+        '{count} heads in the rectangle, of {total}.',
+        { total },
+      )
+    : sayCount(
+        total,
+        '{count} head with both measures. Draw a rectangle in the picture to narrow the list.',
+        '{count} heads with both measures. Draw a rectangle in the picture to narrow the list.',
+      );
+  const all = box ? [createButton('hl-act', () => change({}), {}, say('Show all'))] : [];
+  return [
+    element(
+      'p',
+      { class: 'hl-finder-kinds' },
+      ...KINDS.map((kind) => element('span', { class: `hl-finder-${kind}` }, kindName(kind))),
+    ),
+    note(said, ' ', ...all),
+    element('ol', { class: 'hl-finder-list', 'aria-label': say('Heads by the second measure') }, ...lines),
+  ];
+}

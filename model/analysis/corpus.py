@@ -42,7 +42,7 @@ from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token, Translation
 
 HEADS = "heads.json"  # in the directory of the model
-MAX_BYTES = 8 * 2**20  # of that file; those of the shipped models have at most 150 kB
+MAX_BYTES = 8 * 2**20  # of that file; a shipped model has at most 150 kB of it
 VERSION = 1
 INTERVALS = 5
 STRONGEST, DRAWN = 10, 3  # rows of the highest interval, and of each other one
@@ -295,7 +295,7 @@ def _attending(words: Sequence[str], activity: Float[Tensor, " R"]) -> list[list
 def heads_over(translations: Iterable[Translation]) -> dict[str, Any]:
     """What `save_heads` writes: every head over the model's own translations, by kind.
 
-    `measures`, `roles` and `even` are those of a payload, over all rows; `heads` has the cards.
+    `measures`, `roles` and `even` have the form of a payload, over all rows; `heads` has the cards.
     """
     kinds = {kind: KindCorpus(kind) for kind in KINDS}
     records: list[Sides] = []

@@ -41,7 +41,7 @@ def read_marian_bin(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         entries = list(_entries(data))
         if sum(math.prod(entry.shape) for entry in entries) > MAX_PARAMETERS:
-            raise ValueError("its arrays are larger than those of any model")
+            raise ValueError("its arrays are larger than any model")
         arrays = {entry.name: _array(entry) for entry in entries if not entry.name.endswith(ALPHA)}
     except (struct.error, ValueError, OverflowError) as error:
         raise UserError(

@@ -103,7 +103,7 @@ def test_a_namespace_is_data_and_a_whole_model_is_refused(tmp_path: Path) -> Non
         read_checkpoint(str(path), Told())
 
 
-# From the names of torch.nn.Transformer to those of each layout; "{part}" is q, k and v in turn.
+# From the names of torch.nn.Transformer to the names of each layout; "{part}" is q, k and v in turn.
 NAMES: dict[str, dict[str, str]] = {
     "hkproj": {
         "source": "src_embed.embedding",

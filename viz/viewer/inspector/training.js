@@ -201,7 +201,8 @@ function drawCharts(node, state) {
   const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
   // BLEU is 0 for a model whose outputs are single words; the share of exact matches is shown then.
   // A single point is no curve.
-  const score = SCORES.map(curve).find(({ points }) => points.length > 1 && points.some(([, value]) => value > 0));
+  const scores = SCORES.map(curve).filter(({ points }) => points.length > 1);
+  const score = scores.length > 1 ? scores.find(({ points }) => points.some(([, value]) => value > 0)) : scores[0];
   const steps = curves.map(({ step }) => step);
   const axis = {
     first: Math.min(...steps),

@@ -1,7 +1,7 @@
 // What each token of a translation loses while source tokens are hidden, as model/analysis/leave_one_out.py defines it.
 
 import { copiesTogether } from './analysis.js';
-import { embed, predict } from './model.js';
+import { predict } from './model.js';
 import { createSequence, crossMemories, decodeAfter, encode, repeated } from './network.js';
 import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
@@ -19,7 +19,7 @@ export async function leaveOneOut(translator, text, target, pause) {
   const size = copiesTogether(source.ids.length, target.length);
   const found = [];
   for (let start = 0; start < groups.length; start += size) {
-    found.push(...stepsWithout(model, source.ids, trace, target, groups.slice(start, start + size)));
+    found.push(...stepsWithout(model, trace, target, groups.slice(start, start + size)));
     await pause(message('{done} of {count} source tokens', { done: found.length, count: groups.length }));
   }
   const chances = intact.map(({ logits, norm }, step) => logits[target[step]] - norm);
@@ -34,10 +34,10 @@ export async function leaveOneOut(translator, text, target, pause) {
 
 // The log-probability of each target token and the likeliest token of its step, without each of these groups. Nothing changes
 // before the decoder's first cross-attention.
-function stepsWithout(model, source, { inputs }, target, hidden) {
+function stepsWithout(model, { inputs }, target, hidden) {
   const { network } = model;
   const count = hidden.length;
-  const encoded = encode(network, repeated(embed(model, 'source', source), count), count, { hidden });
+  const encoded = encode(network, repeated(inputs.encoder[0], count), count, { hidden });
   const rows = crossMemories(network, encoded, count, hidden).flatMap((cross) => {
     const sequence = createSequence(network, cross);
     return target.map((_, position) => ({ sequence, position }));

@@ -118,12 +118,14 @@ function bestExtensions(beam, count) {
 // The places of the `count` largest values from place `first` on, the largest first.
 export function largestPlaces(values, count, first = 0) {
   const places = [];
+  let least = -Infinity; // of them, once there are enough
   for (let place = first; place < values.length; place += 1) {
-    if (places.length === count && values[place] <= values[places[count - 1]]) continue;
+    if (values[place] <= least) continue;
     let at = places.length;
     while (at > 0 && values[places[at - 1]] < values[place]) at -= 1;
     places.splice(at, 0, place);
     if (places.length > count) places.pop();
+    if (places.length === count) least = values[places[count - 1]];
   }
   return places;
 }

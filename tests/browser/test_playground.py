@@ -213,7 +213,8 @@ def open_in_viewer(page: Page, folder: Path) -> None:
 def expect_share(page: Page, progress: str) -> None:
     """The tab Training says what the playground said, under the same name, on an axis of per cent."""
     share = re.search(r"(\d+) % of unseen words", progress)
-    chart = page.get_by_role("tabpanel", name="Training").locator("figure").filter(has_text="Unseen words right, %")
+    panel = page.get_by_role("tabpanel", name="Training")
+    chart = panel.locator("figure").filter(has_text="Unseen words right, %")
     shown = re.findall(r"[\d.]+", chart.locator("figcaption").inner_text())[-1]
     assert share, progress
     assert abs(float(shown) - int(share[1])) <= 0.5

@@ -21,9 +21,9 @@ from viz.instruments import (
     link_values,
     removal_values,
     score_values,
-    survey_values,
     writing_values,
 )
+from viz.survey import survey_values
 
 Target = str | Sequence[int] | None
 

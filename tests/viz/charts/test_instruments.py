@@ -9,6 +9,7 @@ import pytest
 import viz
 from model import Head, Translator
 from model.analysis.lens import log_probabilities
+from model.analysis.trace import trace
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from viz.instruments import link_values, score_values
 
@@ -24,7 +25,8 @@ def rows(chart):
 
 def test_lens_has_a_word_for_each_layer_and_step():
     found = rows(viz.lens(TRANSLATOR, TEXT, TARGET))
-    best = log_probabilities(TRANSLATOR.checkpoint.model, *TRANSLATOR.pair(TEXT, IDS)).max(-1)
+    model = TRANSLATOR.checkpoint.model
+    best = log_probabilities(model, trace(model, *TRANSLATOR.pair(TEXT, IDS)).decoder).max(-1)
     assert len(found) == best.values.numel()
     for row in found:
         expected = math.exp(best.values[row["layer"] - 1, row["step"] - 1])

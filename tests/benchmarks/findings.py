@@ -86,7 +86,7 @@ def main() -> None:
         tables["judged"] = judged_table(given.judged)
     if given.gates:
         rows = gate_rows(Translator.load(MODEL_FILES / "de-en"), given.gates)
-        tables["gates"] = lines(["way", *KINDS, "in all", "BLEU"], rows)
+        tables["gates"] = lines(["way", "steps", *KINDS, "in all", "BLEU"], rows)
     if given.write:
         PAGE.write_text(with_tables(PAGE.read_text("utf-8"), tables), "utf-8")
     else:

@@ -36,8 +36,11 @@ from training.loss import token_loss
 LOW, HIGH = -0.1, 1.1  # a gate is stretched to here, then cut to 0 and 1
 TEMPERATURE = 2 / 3
 OPEN = 3.0  # the logit of a gate at first: it is closed once in a hundred draws
-PRICE, DEARER = 1e-4, 1.01  # nats of a target token for an open gate, and by how much it rises with each step
-GATE_RATE, WEIGHT_RATE = 0.05, 1e-4  # of Adam
+PRICE, DEARER = (
+    3e-4,
+    1.003,
+)  # nats of a target token for an open gate, and by how much it rises with each step
+GATE_RATE, WEIGHT_RATE = 0.05, 2e-4  # of Adam
 BUDGET, LONGEST = 512, 60  # tokens of a batch, and of a sentence
 SMOOTHING = 0.1
 SEED = 0
@@ -82,8 +85,8 @@ def closed(gates: HeadGates) -> list[Head]:
 
 def prune(
     translator: Translator, batches: Iterator[Batch], trains_weights: bool
-) -> Iterator[tuple[Translator, HeadGates]]:
-    """The model and its gates whenever a share of `SHARES` of its heads is gone; the weights may go on."""
+) -> Iterator[tuple[int, Translator, HeadGates]]:
+    """The step, the model and its gates whenever a share of `SHARES` of its heads is gone."""
     model = copy.deepcopy(translator.checkpoint.model).train()
     gates = Gates(HeadGates.open(model.config))
     groups = [{"params": gates.parameters(), "lr": GATE_RATE}]
@@ -102,7 +105,7 @@ def prune(
         certain = gates.certain()
         while len(closed(certain)) >= wanted * model.config.total_heads:
             checkpoint = replace(translator.checkpoint, model=copy.deepcopy(model).eval())
-            yield Translator(checkpoint, translator.name), certain
+            yield step + 1, Translator(checkpoint, translator.name), certain
             if (following := next(shares, None)) is None:
                 return
             wanted = following
@@ -141,18 +144,21 @@ def untrained(translator: Translator) -> Iterator[HeadGates]:
 
 
 def gate_rows(translator: Translator, corpora: Path, size: int = 300) -> list[list[str]]:
-    """For each way and share of removed heads: the heads that are left, by kind, and BLEU."""
+    """For each way and share of removed heads: the steps, the heads that are left by kind, and BLEU."""
     disable_progress_bars()
     torch.manual_seed(SEED)
     pairs, sets = sample_for(translator, corpora, size)
     folders = [corpora / Path(name).parent for name in sets]
     intact = HeadGates.open(translator.checkpoint.model.config)
-    ways = [("all heads", translator, intact)]
-    ways += [("nothing trained", translator, gates) for gates in untrained(translator)]
+    ways = [("all heads", 0, translator, intact)]
+    ways += [("nothing trained", 0, translator, gates) for gates in untrained(translator)]
     for name, trains_weights in (("gates trained", False), ("gates and weights trained", True)):
         found = prune(translator, batches_of(translator, folders), trains_weights)
-        ways += [(name, pruned, gates) for pruned, gates in found]
-    return [[name, *left(gates), f"{score_with(each, pairs, gates):.1f}"] for name, each, gates in ways]
+        ways += [(name, *each) for each in found]
+    return [
+        [name, f"{steps:,}", *left(gates), f"{score_with(each, pairs, gates):.1f}"]
+        for name, steps, each, gates in ways
+    ]
 
 
 def left(gates: HeadGates) -> list[str]:

@@ -58,7 +58,7 @@ def test_heads_go_until_the_last_share_is_gone(
     found = list(prune(translator, batches, trains_weights))
     total = translator.checkpoint.model.config.total_heads
     assert len(found) == len(SHARES)
-    for (pruned, made), share in zip(found, SHARES, strict=True):
+    for (_, pruned, made), share in zip(found, SHARES, strict=True):
         assert len(closed(made)) >= share * total
         after = pruned.checkpoint.model.state_dict()
         assert all(after[name].equal(weight) for name, weight in before.items()) != trains_weights

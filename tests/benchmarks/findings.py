@@ -1,10 +1,10 @@
 """Prints what Headlight claims beside published tables, or writes it into docs/findings.md (--write).
 
-Most tables come from files that ship with the models. Two take minutes and are left as they are unless asked
-for. Translations that people judged (--judged) are annotated_corpus.csv of Guerreiro, Voita and Martins 2023
-("Looking for a Needle in a Haystack"): WMT18 German-English by another system. Thresholds were chosen on its
-lines of even number, so both halves are printed. Gates that are trained (--gates) need the folder of the
-corpora.
+Most tables come from files that ship with the models. Others take minutes and are left as they are unless
+asked for. Translations that people judged (--judged) are annotated_corpus.csv of Guerreiro, Voita and
+Martins 2023 ("Looking for a Needle in a Haystack"): WMT18 German-English by another system. Thresholds were
+chosen on its lines of even number, so both halves are printed. The error of each layer needs links by people
+(--gold), and gates that are trained need the folder of the corpora (--gates).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from model import Translator
@@ -28,13 +29,24 @@ from model.analysis.jacobian_lens import LENS, MAX_BYTES
 from model.analysis.measures import measure_heads
 from model.analysis.omissions import absence
 from model.analysis.thresholds import THRESHOLDS
+from model.analysis.trace import trace
 from model.errors import UserError
 from model.files import open_tensors, read_json
 from model.results import KINDS, AttentionRecord
 from model.storage.probes import Probes
 from model.storage.training_log import TrainingLog
+from model.text.tokenizer import BOS_ID
 from tests.benchmarks.gates import gate_rows
 from tests.benchmarks.published import PUBLISHED, Published
+from training.evaluation.align import (
+    AlignedWords,
+    AlignmentHead,
+    aligned_words,
+    error_rate,
+    read_gold,
+    read_pair,
+)
+from training.evaluation.evaluate import read_pairs
 
 ROOT = Path(__file__).parents[2]
 PAGE, STUDY, MODEL_FILES = ROOT / "docs/findings.md", ROOT / "assets/study", ROOT / "assets/models"
@@ -78,12 +90,15 @@ RULES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judged", type=Path, help="annotated_corpus.csv")
+    parser.add_argument("--gold", type=Path, help="the folder of test.de, test.en and gold.talp")
     parser.add_argument("--gates", type=Path, help="the folder of the corpora")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/findings.md")
     given = parser.parse_args()
     tables = of_the_files()
     if given.judged:
         tables["judged"] = judged_table(given.judged)
+    if given.gold:
+        tables["layers"] = layers(Translator.load(MODEL_FILES / "de-en"), given.gold)
     if given.gates:
         rows = gate_rows(Translator.load(MODEL_FILES / "de-en"), given.gates)
         tables["gates"] = lines(["way", "steps", *KINDS, "in all", "BLEU"], rows)
@@ -136,6 +151,32 @@ def alignment(study: Mapping[str, Any]) -> str:
         found.append([name, f"{one['each_target']:.1%}", f"{one['grown']:.1%}"])
     about = f"{study['gold_pairs']} pairs, the odd lines to choose a head and the even ones to report it."
     return f"{about}\n\n{lines(['aligner', 'each target word', 'both directions joined'], found)}"
+
+
+@torch.inference_mode()
+def layers(translator: Translator, gold: Path) -> str:
+    """Alignment error of the mean of each layer's heads, by weights and by norms, in both rows."""
+    texts = read_pairs(gold / "test.de", gold / "test.en")
+    references = read_gold(gold / "gold.talp", *texts)
+    ways: dict[str, list[AlignedWords | None]] = {"weights": [], "norms": []}
+    for text in zip(*texts, strict=True):
+        source, target = read_pair(translator.checkpoint, *text)
+        read = torch.tensor([BOS_ID, *target.ids[:-1]])
+        cross = trace(translator.checkpoint.model, torch.tensor(source.ids), read).attentions("cross")
+        values = {"weights": [one.weights for one in cross], "norms": [one.norms() for one in cross]}
+        for name, heads in values.items():
+            ways[name].append(aligned_words(torch.stack(heads).mean(1, keepdim=True), source, target))
+    rows = [
+        [str(layer + 1)]
+        + [
+            f"{error_rate(AlignmentHead(layer, 0, shifted), aligned, references):.1%}"
+            for aligned in ways.values()
+            for shifted in (True, False)
+        ]
+        for layer in range(translator.checkpoint.model.config.n_decoder_layers)
+    ]
+    titles = [f"{name}, the row that {row} the word" for name in ways for row in ("reads", "writes")]
+    return f"{len(references)} pairs, each target word.\n\n{lines(['layer of de-en', *titles], rows)}"
 
 
 def single(studies: Mapping[str, Mapping[str, Any]]) -> str:

@@ -145,9 +145,8 @@ def load_lens(directory: Path | None, model: Transformer) -> JacobianLens | None
     shape = (weight.shape[-1], weight.shape[-1])
     try:
         with open_tensors(directory / LENS, MAX_BYTES) as file:
-            measured = json.loads(file.metadata()["lens"])
+            measured = _checked(json.loads(file.metadata()["lens"]), model)
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        _check(measured, model)
         matrices = dequantise_rows(stored)
         found = [matrices[f"decoder.{layer}"].to(weight) for layer in range(len(model.decoder) - 1)]
         if not all(each.shape == shape and each.isfinite().all() for each in found):
@@ -158,14 +157,14 @@ def load_lens(directory: Path | None, model: Transformer) -> JacobianLens | None
         return None
 
 
-def _check(measured: Any, model: Transformer) -> None:
-    """Raise an error if the page could not draw what was measured."""
+def _checked(measured: Any, model: Transformer) -> dict[str, Any]:
+    """What the page shows of the figures. Raises an error if it could not."""
     if measured["version"] != VERSION or type(measured["sentences"]) is not int:
         raise ValueError("another version")
-    for stack in STACKS:
-        for name in ("direct", "jacobian"):
-            values = measured[stack][name]
-            if len(values) != len(getattr(model, stack)) or not all(
-                type(each) in (int, float) for each in values
-            ):
+    found = {stack: {way: measured[stack][way] for way in ("direct", "jacobian")} for stack in STACKS}
+    for stack, ways in found.items():
+        for values in ways.values():
+            numbers = [value for value in values if type(value) in (int, float) and -1 <= value <= 1]
+            if len(numbers) != len(values) or len(values) != len(getattr(model, stack)):
                 raise ValueError("figures of another model")
+    return {"version": VERSION, "sentences": measured["sentences"], **found}

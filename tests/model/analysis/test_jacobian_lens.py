@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from model.analysis.jacobian_lens import (
@@ -138,7 +142,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path):
     assert load_lens(tmp_path / "none", model) is None
 
 
-@pytest.mark.parametrize("spoil", ["cut", "other model", "not finite", "no figures"])
+@pytest.mark.parametrize("spoil", ["cut", "other model", "not finite", "no figures", "no number"])
 def test_a_file_that_does_not_fit_is_no_file(tmp_path, spoil):
     model = random_model()
     written(tmp_path, model)
@@ -153,4 +157,9 @@ def test_a_file_that_does_not_fit_is_no_file(tmp_path, spoil):
         save_file(stored, path, {"lens": "{}"})
     if spoil == "no figures":
         save_file(load_file(path), path, {"lens": '{"version": 1, "sentences": 1, "decoder": {}}'})
+    if spoil == "no number":
+        with safe_open(path, "pt") as file:
+            figures = json.loads(file.metadata()["lens"])
+        figures["decoder"]["direct"][0] = math.nan
+        save_file(load_file(path), path, {"lens": json.dumps(figures)})
     assert load_lens(tmp_path, model) is None

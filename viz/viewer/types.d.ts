@@ -168,6 +168,7 @@ interface Choices {
   fit: boolean;
   sort: string | null;
   panel: string;
+  finder: { over: string; x: string; y: string } | null;
   questions: readonly string[];
   linkedBy: string;
   gold: string;

@@ -67,10 +67,14 @@ def write(name: str, folder: Path) -> Path:
         saved = {"model": state, "generator": output, "vocab": vocabulary, "optim": {"state": {}}}
         torch.save(saved | {"opt": argparse.Namespace(**settings)}, folder / "model_step_5.pt")
     elif toolkit == "eole":
-        save_file({key: value.clone() for key, value in state.items()}, folder / "model.00.safetensors")
-        (folder / "config.json").write_text(json.dumps({"model": settings, "training": {}}))
+        step = folder / "step_5"
+        step.mkdir()
+        save_file({key: value.clone() for key, value in state.items()}, step / "model.00.safetensors")
+        (step / "config.json").write_text(json.dumps({"model": settings, "training": {}}))
         vocabulary = {"src": source, "tgt": target, "decoder_start_token": "<s>"}
-        (folder / "vocab.json").write_text(json.dumps(vocabulary))
+        (step / "vocab.json").write_text(json.dumps(vocabulary))
+        for path in step.iterdir():  # the folder has links to the last step
+            (folder / path.name).symlink_to(f"step_5/{path.name}")
     else:
         model = argparse.Namespace(**settings)
         task = {"source_lang": "de", "target_lang": "en"}
@@ -187,6 +191,21 @@ def test_a_model_of_marian_computes_as_its_formulas_say(tmp_path: Path) -> None:
 def save_marian(path: Path, arrays: dict[str, np.ndarray[Any, Any]], settings: dict[str, Any]) -> None:
     text = yaml.safe_dump(settings).encode() + b"\0"
     np.savez(path, allow_pickle=False, **{SETTINGS: np.frombuffer(text, np.int8)}, **arrays)
+
+
+def test_dictionaries_of_fairseq_may_lie_with_its_data(tmp_path: Path) -> None:
+    """fairseq finds the languages in the names of the data, and saves them only if they were given."""
+    folder = write("fairseq-post", tmp_path / "run")
+    expected = read_checkpoint(str(folder)).model.state_dict()
+    saved = torch.load(folder / "checkpoint_best.pt", weights_only=False)
+    saved["cfg"]["task"] = {"source_lang": None, "target_lang": None}
+    torch.save(saved, folder / "checkpoint_best.pt")
+    with pytest.raises(UserError, match="fairseq keeps them with its data, so give --source-vocab") as caught:
+        read_checkpoint(str(folder))
+    assert_sentence(caught.value)
+    lists = (folder / f"dict.{language}.txt" for language in ("de", "en"))
+    given = read_checkpoint(str(folder), Told("", 0, *lists))
+    assert all(torch.equal(weight, expected[name]) for name, weight in given.model.state_dict().items())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload
 import { examples } from './examples.js';
 import { filesOf, partsOf } from './export.js';
 import { leaveOneOut } from './leave_one_out.js';
-import { lens } from './lens.js';
+import { createLens, lens } from './lens.js';
 import { links } from './links.js';
 import { removal } from './removal.js';
 import { routes } from './routes.js';
@@ -23,7 +23,7 @@ const [SENTENCES, LISTS] = [
   ['text', 'other'],
   ['sample', 'sentences'],
 ]; // fields of requests
-const HEADS = 'heads.json';
+const [HEADS, LENS] = ['heads.json', 'lens.safetensors'];
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -36,7 +36,10 @@ const HANDLERS = {
   cell: ({ translator }, asked) => cellOf(translator, traceOf(translator, asked), asked),
   beams,
   corpus,
-  lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
+  lens: async (loaded, asked) => {
+    const through = await jacobianLensOf(loaded);
+    return lens(loaded.translator, asked.ids, traceOf(loaded.translator, asked), through);
+  },
   leave_one_out: ({ translator }, { text, ids }, pause) =>
     leaveOneOut(translator, text, targetIds(translator, ids), pause),
   remove_word: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
@@ -89,6 +92,13 @@ function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], pl
 async function corpus({ files }) {
   if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
   return JSON.parse(await files.text(HEADS));
+}
+
+// The Jacobian lens of the model, or null without one. Read once; a failed attempt is repeated.
+async function jacobianLensOf(loaded) {
+  if (!loaded.files.has(LENS)) return null;
+  loaded.lens ??= await createLens(await loaded.files.bytes(LENS));
+  return loaded.lens;
 }
 
 // The translation with `heads` muted, the original, and how they were muted.
@@ -165,7 +175,7 @@ async function summaryOf(loaded, asked, pause) {
   const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
   return {
     leave_one_out: parameters <= LIMITS.weights ? await HANDLERS.leave_one_out(loaded, asked, pause) : null,
-    lens: HANDLERS.lens(loaded, asked),
+    lens: await HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,
     rivals: rivals.map(({ step, id }) => wordAt(loaded.translator, asked, step, id)),

@@ -147,6 +147,7 @@ function traceOf({ model }, source, length) {
   const trace = createTrace(model.network, source.ids.length, length);
   trace.encoder = source.trace.encoder;
   trace.inputs.encoder = source.trace.inputs.encoder;
+  trace.last.encoder = source.trace.last.encoder;
   return trace;
 }
 

@@ -16,6 +16,7 @@ export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 /** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const FOUND_OVER = ['sentence', 'corpus', 'own']; // which sentences the head finder is about
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 /** @type {readonly Head[]} */
 export const NO_HEADS = Object.freeze([]);
@@ -47,6 +48,7 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
+  finder: null, // the open head finder, { over, x, y }: which sentences, and the measures of both axes
   questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1

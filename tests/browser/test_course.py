@@ -26,7 +26,7 @@ def test_the_tick_is_for_the_answer_understood(page: Page):
     page.keyboard.press("ControlOrMeta+a")
     assert TRANSLATORS["de-en"].translate(FIRST).text not in page.evaluate("getSelection().toString()")
     choose_answer(page, "It always breaks")
-    expect(learn(page)).to_contain_text("You guessed “It always breaks”. Try it below.")
+    expect(learn(page)).to_contain_text("You guessed “It always breaks”; that is not quite it. Try it below.")
     expect(page.get_by_role("gridcell").first).to_be_visible()
     mark = page.get_by_role("list", name="Chapters").get_by_role("listitem").nth(5).locator(".hl-number")
     expect(mark).to_have_text("")

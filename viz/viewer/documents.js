@@ -1,7 +1,7 @@
 // The files of a translation: the request for them, and the HTML files, which a page without a server makes of itself as
 // viz/export.py and viz/static/document.py do.
 
-import { asScriptText, slug } from './domain/files.js';
+import { asScriptText, fromBase64, slug, toBase64 } from './domain/files.js';
 import { givenIds, taskOf } from './domain/payload.js';
 import { interventionOf } from './state/mutes.js';
 import { toAddress } from './state/permalink.js';
@@ -51,11 +51,11 @@ export function withAnswers(files, { summary, importance, answers, values, shown
   return Object.fromEntries(
     Object.entries(files).map(([name, base64]) => {
       if (!name.endsWith('.html')) return [name, base64];
-      const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+      const bytes = fromBase64(base64);
       const html = new TextDecoder().decode(bytes);
       const [start, end] = [html.lastIndexOf(NO_ANSWERS), NO_ANSWERS.length]; // the script has the same text
       const found = NO_ANSWERS.replace('null', () => asScriptText(kept));
-      return [name, toBase64(html.slice(0, start) + found + html.slice(start + end))];
+      return [name, toBase64(new TextEncoder().encode(html.slice(0, start) + found + html.slice(start + end)))];
     }),
   );
 }
@@ -70,7 +70,7 @@ function withFile(own, request, { payload, files, ...calls }) {
   const { model, source_text: text, muted } = payload;
   const name = `headlight-${slug(model.name)}${headOf(request.view)}-${slug(text)}${muted ? '-muted' : ''}.html`;
   const html = fileOf(own, payload, request);
-  return { files: { [name]: toBase64(html), ...files }, ...calls };
+  return { files: { [name]: toBase64(new TextEncoder().encode(html)), ...files }, ...calls };
 }
 
 export function fileOf({ documents, look, code }, payload, { view, address }) {
@@ -169,8 +169,4 @@ function siteOf(site, identity, payload) {
 function escaped(text) {
   const names = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;' };
   return text.replaceAll(/[&<>"']/gu, (character) => names[character]);
-}
-
-function toBase64(text) {
-  return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
 }

@@ -1,4 +1,4 @@
-// Names and texts of the files that a page gives to a person.
+// Names and texts of the files that a page gives to a person, and bytes as text.
 
 const LONGEST_SLUG = 40; // characters of a sentence in the name of its file
 
@@ -17,4 +17,17 @@ export function slug(text) {
 export function asScriptText(value) {
   const text = JSON.stringify(value);
   return text.replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+}
+
+/** @type {(base64: string) => Uint8Array<ArrayBuffer>} */
+export function fromBase64(base64) {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+/** @type {(bytes: Uint8Array) => string} */
+export function toBase64(bytes) {
+  let text = '';
+  for (let start = 0; start < bytes.length; start += 0x8000)
+    text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+  return btoa(text);
 }

@@ -1,5 +1,6 @@
 // Decodes the payload of viz/payload.py into arrays: [layer, head, row, column]; rows are queries, columns are keys.
 
+import { fromBase64 } from './files.js';
 import { say } from '../locales/language.js';
 
 const VERSION = 3;
@@ -40,8 +41,7 @@ async function unpack({ shape, data, unit = null, scale = 1 }) {
 
 // Little-endian, as every machine that runs a browser.
 function inflate(data) {
-  const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const stream = new Blob([fromBase64(data)]).stream().pipeThrough(new DecompressionStream('deflate'));
   return new Response(stream).arrayBuffer();
 }
 

@@ -1,6 +1,7 @@
 // What a person takes away: files, and texts to copy.
 
 import { createButton, element } from './dom.js';
+import { fromBase64 } from '../domain/files.js';
 import { say } from '../locales/language.js';
 
 // The calls that give the record on screen; none without a record that the model can compute again.
@@ -37,7 +38,7 @@ export async function copy(text) {
 
 // A file of an answer, [name, base64], as a download of Gradio.
 export function fileOf([name, base64]) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const bytes = fromBase64(base64);
   return {
     path: name,
     orig_name: name,

@@ -3,7 +3,7 @@
 import { sum } from '../domain/math.js';
 import { LISTED, addSurvey, byWeight } from '../domain/survey.js';
 import { readable } from './interventions.js';
-import { measuresAndSums, strongestOf } from './measures.js';
+import { linesOf, measuresAndSums, strongestOf, tableOf } from './measures.js';
 import { kindsOf, rounded } from './payload.js';
 import { translate } from './translator.js';
 import { message } from '../locales/language.js';
@@ -32,18 +32,16 @@ function surveyOf(translation, { definitions }) {
   const sides = { encoder: [source, source], decoder: [predicted, read], cross: [predicted, source] };
   const ofKind = (kind) => {
     const [queries, keys] = sides[kind];
-    const { heads, rows, columns, weights } = translation.trace[kind];
-    const lineOf = (head, row) => weights.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
-    const linesOf = (head) => Array.from({ length: rows }, (_, row) => lineOf(head, row));
+    const trace = translation.trace[kind];
+    const all = tableOf(trace, (weights) => linesOf(weights, trace));
     const headOf = (role, lines) => ({
       hits: hitsOf(lines, queries, keys),
       pairs: pairsOf(lines, queries, keys),
       read_pairs: kind === 'cross' ? pairsOf(lines, read, keys) : [],
       roles: { [role]: 1 },
     });
-    const all = roles[kind].map((layer, at) => layer.map((_, head) => linesOf(at * heads + head)));
     return {
-      rows,
+      rows: trace.rows,
       pool: sums[kind],
       distances: distancesOf(all.flat()),
       heads: roles[kind].map((layer, at) => layer.map((role, head) => headOf(role, all[at][head]))),

@@ -1,7 +1,7 @@
 // The files of a translation, as viz/export.py writes them: the whole record, and its arrays for NumPy. What the page makes its
 // HTML files of comes with them.
 
-import { asScriptText, slug } from '../domain/files.js';
+import { asScriptText, slug, toBase64 } from '../domain/files.js';
 import { KINDS } from '../domain/payload.js';
 import { zip } from './tensors/zip.js';
 
@@ -40,13 +40,6 @@ async function plainPayload(payload) {
     attention[kind] = { shape, data: toBase64(new Uint8Array(await new Response(stream).arrayBuffer())) };
   }
   return { ...payload, attention };
-}
-
-function toBase64(bytes) {
-  let text = '';
-  for (let start = 0; start < bytes.length; start += 0x8000)
-    text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
-  return btoa(text);
 }
 
 // Arrays in the format of NumPy (NEP 1), by the names of their files.

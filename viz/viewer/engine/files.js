@@ -1,5 +1,6 @@
 // The files of a model: embedded in the page, kept by the browser, or fetched; checked before they are used.
 
+import { fromBase64 } from '../domain/files.js';
 import { fault } from '../locales/language.js';
 
 const CACHE = 'headlight-models';
@@ -24,10 +25,6 @@ export function createFiles({ listed, embedded, address }, report = () => {}) {
 
 function contentOf(content) {
   return typeof content === 'string' ? fromBase64(content) : content;
-}
-
-export function fromBase64(text) {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
 // A new version of a file is another address.

@@ -132,7 +132,7 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
   };
 }
 
-function linesOf(weights, { rows, columns }) {
+export function linesOf(weights, { rows, columns }) {
   return Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
 }
 

@@ -19,7 +19,7 @@ const CLEAR = 0.5; // of a row: more than all other cells of the row together
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
-// A task is done when `isDone(state)` is true once; `at` is the panel that it needs, `result` the panel that shows what comes
+// A task is done when `isDone(state)` is true once; `at` is the panel that it needs (of a task in two steps, now), `result` the panel that shows what comes
 // of it. `text(record)` is about the model on screen.
 export const CHAPTERS = [
   {
@@ -98,7 +98,7 @@ export const CHAPTERS = [
     ],
     tasks: [
       {
-        at: '.hl-centre',
+        at: (state) => (weightOfPin(state) > CLEAR ? '.hl-inspector' : '.hl-centre'),
         text: () => say('Pin a cell that stands out and open the tab Cell: it shows query, key and score.'),
         isDone: (state) => state.panel === 'cell' && state.cell !== null && weightOfPin(state) > CLEAR,
       },
@@ -106,7 +106,7 @@ export const CHAPTERS = [
         at: '.hl-centre',
         text: () =>
           say(
-            'Choose Norm above the matrix. It shows how much each letter really adds: its weight times the length of its value.',
+            'Choose Norm in the menu View above the matrix. It shows how much each letter really adds: its weight times the length of its value.',
           ),
         isDone: (state) => shownValue(state) === transformedNorm,
       },
@@ -141,12 +141,12 @@ export const CHAPTERS = [
         'A translator has three kinds of heads. In the encoder, the words of your sentence read each other. In the decoder, each step reads what is written so far. In cross-attention, the steps read your sentence.',
       ),
       say(
-        'The picture below shows the way of one word through the encoder and the decoder; the sentence goes in at the bottom. Click a head to see its matrix.',
+        'The picture below shows the way of one word through the encoder and the decoder; the sentence goes in at the bottom. Choose a head to see its matrix.',
       ),
     ],
     tasks: [
       {
-        at: '.hl-heads',
+        at: ({ kind }) => (kind === 'decoder' ? '.hl-centre' : '.hl-heads'),
         text: () =>
           say(
             'A step cannot read what is not yet written. Choose Decoder, and pin a cell that the mask hides: the hatched ones.',

@@ -73,7 +73,8 @@ function follow(learn, state, before) {
   drawRoutes(learn, state);
   if (isOther) panel.scrollTo(0, 0); // also after the picture of the routes, which scrolls to itself
   const { subject, chosen } = PAGES[state.learn - 1];
-  const next = isOther ? subject : differs(state, before, ['kind', 'layer', 'head']) && chosen;
+  const first = isGuessing(learn, state.learn) ? '.hl-columns' : subject;
+  const next = isOther ? first : differs(state, before, ['kind', 'layer', 'head']) && chosen;
   if (next && matchMedia(SHEET).matches) scrollTo(learn, next);
   return undefined;
 }
@@ -217,7 +218,7 @@ function isGuessing({ progress }, number) {
 
 // First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
 function createChapter(learn, number, record) {
-  const { guess, text, tasks, view, learned } = CHAPTERS[number - 1];
+  const { guess, text, tasks, view, subject, learned } = CHAPTERS[number - 1];
   const { guesses, understood } = learn.progress.get();
   const redraw = () => draw(learn, learn.store.get());
   const judge = () => {
@@ -232,6 +233,7 @@ function createChapter(learn, number, record) {
       redraw();
       drawRoutes(learn, learn.store.get());
       learn.panel.scrollTo(0, 0);
+      if (matchMedia(SHEET).matches) scrollTo(learn, subject);
     };
     return [
       note(say('What do you think? Guess first; the picture answers.')),
@@ -261,7 +263,7 @@ function createGuessed(guess, record, distance) {
   const isRight = distance === 0;
   const said = isRight
     ? say('You guessed “{answer}”, and that is right.', { answer })
-    : answer && say('You guessed “{answer}”.', { answer });
+    : answer && say('You guessed “{answer}”; that is not quite it.', { answer });
   return element('p', { class: 'hl-guessed' }, [said, guess.because(record)].filter(Boolean).join(' '));
 }
 
@@ -339,8 +341,12 @@ function createTask(learn, { text, at }) {
     {},
     text(),
     ' ',
-    createButton('hl-act', () => scrollTo(learn, at), {}, say('Show me where')),
+    createButton('hl-act', () => scrollTo(learn, placeOf(at, learn.store.get())), {}, say('Show me where')),
   );
+}
+
+function placeOf(at, state) {
+  return typeof at === 'function' ? at(state) : at;
 }
 
 // Brings a panel into sight: on a small screen above the chapter, which lies over the lower part of the page.

@@ -25,7 +25,7 @@ export function createAnswers(question, record, { chosen = null, isJudged = fals
   const right = rightOf(question, record);
   const entries = orderOf(question, record).map((place) => {
     const sign = isJudged && place === right ? '✓ ' : isJudged && place === chosen ? '✗ ' : '';
-    const attributes = { 'aria-pressed': place === chosen, disabled: !choose };
+    const attributes = { 'aria-pressed': String(place === chosen), disabled: !choose };
     return element(
       'li',
       {},

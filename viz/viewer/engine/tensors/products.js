@@ -1,6 +1,7 @@
 // Products of rows of numbers with the model's matrices: in WebAssembly (products.wat), or in plain JavaScript where
 // that is missing. Where the browser can, a product and a sum are one instruction.
 
+import { fromBase64 } from '../../domain/files.js';
 import { FUSED, WASM } from './products_wasm.js';
 
 const BLOCK = 64; // rows of a product that share the reading of the matrix
@@ -53,7 +54,7 @@ function sizeOf({ outputs, inputs, values }) {
 export async function startWasm(codes, size) {
   for (const code of codes)
     try {
-      const module = await WebAssembly.compile(Uint8Array.from(atob(code), (character) => character.charCodeAt(0)));
+      const module = await WebAssembly.compile(fromBase64(code));
       const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
       const { exports } = await WebAssembly.instantiate(module, { engine: { memory } });
       return { buffer: memory.buffer, compiled: exports };

@@ -1,7 +1,7 @@
 // The tokenizers of imported models, as model/text/sentencepiece.py defines them: the pieces equal the pieces of Google's
 // SentencePiece (Kudo and Richardson 2018).
 
-import { fromBase64 } from '../files.js';
+import { fromBase64 } from '../../domain/files.js';
 import { createCharsmap } from './charsmap.js';
 import { NEVER_PREDICTED, SPACE, UNK_ID, joinPairs, withVocabulary } from './tokenizer.js';
 

@@ -211,8 +211,8 @@ export const CHAPTERS = [
         isDone: ({ shown }) => shown?.type === 'forced',
       },
       {
-        at: '.hl-inspector',
-        text: () => say('Open the beam tree in the tab Step. Find a beginning that was dropped.'),
+        at: ({ panel }) => (panel === 'step' ? '.hl-hypotheses ~ div .hl-act' : '.hl-inspector'),
+        text: () => say('At the end of the tab Step, draw the beam tree. Find a beginning that was dropped.'),
         isDone: ({ home }) => home.beams !== null,
       },
     ],
@@ -257,7 +257,7 @@ export const CHAPTERS = [
         at: '.hl-heads',
         text: () =>
           say(
-            'Mute the head of cross-attention that aligns best in this sentence: the one with the largest source focus. Sort the heads by it.',
+            'Sort the heads of cross-attention by source focus: the first one aligns best in this sentence. Choose it, and mute it in the tab What if.',
           ),
         isDone: (state) => isMuted(state, bestAligned(state)),
       },

@@ -26,6 +26,7 @@ OF_WORDS = {
     *(
         "In this word",
         "A word that never",
+        "opens its word",
         "letter of the word",
         "of this word",
         "Unseen words",

@@ -32,7 +32,7 @@ def test_what_was_trained_is_not_lost_without_a_word(visitor, static):
     steps = step_of(page)
     playground(page).get_by_label("Width").select_option("64")
     question = page.get_by_role("dialog", name="Begin a new training?")
-    expect(question).to_contain_text(f"with {steps} steps, is lost")
+    expect(question).to_contain_text(f"of {steps} steps will be lost")
     question.get_by_role("button", name="Keep this training").click()
     expect_step(page, steps)
     expect(playground(page).get_by_label("Width").locator("option:checked")).to_have_text("16")

@@ -69,6 +69,7 @@ def test_a_decoder_that_reads_only_the_last_state(visitor, static):
     expect(second.get_by_role("button", name="Save the model")).to_be_disabled()
     expect(second.get_by_role("button", name="Open in the viewer")).to_be_disabled()
     expect(playground(page)).to_contain_text("Unseen words right by letters, %")
+    expect(playground(page)).to_contain_text(re.compile(r"\d+ letters: A \d+, B \d+"))
     weights = """(canvas) => {
       const { width, height } = canvas;
       const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from model.command_line import run
 from model.decoding.options import LENGTH_PENALTY, SearchOptions
 from model.errors import UserError
-from model.files import decode_lines
+from model.files import decode_lines, read_lines
 from model.importing.exporting import Form, export
 from model.importing.importer import Bits, import_model
 from model.importing.own_models import Told
@@ -76,6 +76,7 @@ def import_checkpoint(
     heads: int = 0,
     source_vocabulary: Path | None = None,
     target_vocabulary: Path | None = None,
+    sentences: Path | None = None,
 ) -> None:
     """Import a model of another program, such as one of OPUS-MT, which every command can then open.
 
@@ -88,11 +89,15 @@ def import_checkpoint(
         source_vocabulary: The list of its source words, if it lies elsewhere, or the SentencePiece model that
             cuts a text into them.
         target_vocabulary: The same for its target words.
+        sentences: A file with some sentences that it can translate. How sure the model is of its own
+            translations tells how many heads it has, or that another number was given.
     """
     path = Path(model).resolve()
     name = path.name if path.is_dir() else path.stem if path.is_file() else model.rsplit("/", 1)[-1]
     output = output or Path("assets/models") / name
-    imported = import_model(model, output, bits, Told(layout, heads, source_vocabulary, target_vocabulary))
+    texts = tuple(line for line in read_lines(sentences) if line.strip()) if sentences else ()
+    told = Told(layout, heads, source_vocabulary, target_vocabulary, texts)
+    imported = import_model(model, output, bits, told)
     info = imported.info
     print(f"Wrote {output}: {info.title}. Try: python -m model translate --model {output}")
     if bits == 8:

@@ -122,14 +122,15 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
 
 
 def _lies_in_its_directory(path: Path) -> bool:
-    """Whether the file is not a link to another folder, whose content would be published with the model.
+    """Whether the file is no link out of its folder, whose content would be published with the model.
 
-    The hub's cache is an exception: snapshots/COMMIT/config.json is a link to a file in blobs/.
+    eole links to a folder inside. The hub's cache is an exception: snapshots/COMMIT/config.json is a link to
+    a file in blobs/.
     """
     directory = path.parent.resolve()
     target = path.resolve().parent
     cached = directory.parent.name == "snapshots" and target == directory.parents[1] / "blobs"
-    return target == directory or cached
+    return target.is_relative_to(directory) or cached
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
+
 from model.analysis.corpus import heads_over
+from model.analysis.jacobian_lens import mean_jacobians, measure, save_lens
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.decoding.options import LENGTH_PENALTY, PAGE_BEAM, SearchOptions
 from model.errors import Sentence, UserError
@@ -20,6 +24,7 @@ from model.results import AblationResult, Head, Translation
 from model.translator import Translator
 
 MAX_SAMPLE = 50  # sentences whose mean is a baseline
+LENS_SENTENCES = 50  # whose mean Jacobian is a lens, which takes a second for each
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,19 @@ def survey_sentences(
 def measure_corpus(
     translator: Translator, sentences: Sequence[str], count: Callable[[Iterable[Any]], Iterable[Any]] = iter
 ) -> dict[str, Any]:
-    """Every head over the model's own translations of these sentences; see `model.analysis.corpus`.
+    """Every head over the model's own translations of these sentences; see `model.analysis.corpus`."""
+    return measure_translations(translate_corpus(translator, sentences, count))
+
+
+def measure_translations(translations: Sequence[Translation]) -> dict[str, Any]:
+    """Every head over what `translate_corpus` gives."""
+    return heads_over(translations) | {"beam": PAGE_BEAM}
+
+
+def translate_corpus(
+    translator: Translator, sentences: Sequence[str], count: Callable[[Iterable[Any]], Iterable[Any]] = iter
+) -> list[Translation]:
+    """The model's own translations of these sentences, with every weight.
 
     The search is the page's, so that a sentence opens there with the same translation. Sentences that the
     model cannot read are left out. `count` may show the progress. Raises UserError if none is left.
@@ -137,7 +154,28 @@ def measure_corpus(
     }
     if not found:
         raise UserError("The model can read none of these sentences; give others.")
-    return heads_over(found[place] for place in sorted(found)) | {"beam": PAGE_BEAM}
+    return [found[place] for place in sorted(found)]
+
+
+def make_lens(
+    translator: Translator,
+    translations: Sequence[Translation],
+    directory: Path,
+    count: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> Path | None:
+    """Write the Jacobian lens of a model, the mean over some of these translations; measured over all.
+
+    None for a decoder of one layer, which needs none.
+    """
+    model = translator.checkpoint.model
+    if len(model.decoder) == 1:
+        return None
+    pairs = [
+        (*translator.pair(one.source, one.ids), torch.tensor(one.ids, device=translator.device))
+        for one in translations
+    ]
+    matrices = mean_jacobians(model, count([pair[:2] for pair in pairs[:: -(-len(pairs) // LENS_SENTENCES)]]))
+    return save_lens(matrices["decoder"], measure(model, matrices, pairs), directory)
 
 
 def _translations(

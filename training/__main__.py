@@ -18,7 +18,7 @@ from model.command_line import run
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
-from model.instruments import measure_corpus
+from model.instruments import make_lens, measure_translations, translate_corpus
 from model.storage.card import CARD
 from model.storage.checkpoint import CONFIG, find_model, list_models
 from model.translator import Translator
@@ -254,8 +254,9 @@ def run_study(
         found.save(output / f"{path.name}.json")
         print(f"{output / path.name}.json: {len(found.heads)} heads on {found.pairs:,} pairs.")
         sample, _ = sample_for(translator, data, pairs, code)
-        heads = measure_corpus(translator, [source for source, _ in sample], tqdm)
-        print(save_heads(heads | {"removal": removal_curves(translator, sample)}, path))
+        translations = translate_corpus(translator, [source for source, _ in sample], tqdm)
+        heads = measure_translations(translations) | {"removal": removal_curves(translator, sample)}
+        print(save_heads(heads, path), make_lens(translator, translations, path, tqdm))
 
 
 def run_cards(

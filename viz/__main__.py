@@ -18,7 +18,7 @@ from model.command_line import run
 from model.decoding.options import LENGTH_PENALTY
 from model.errors import UserError
 from model.files import read_lines, write_text
-from model.instruments import measure_corpus
+from model.instruments import make_lens, measure_translations, translate_corpus
 from model.storage.checkpoint import FIRST_MODEL, find_model, list_models
 from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
@@ -89,11 +89,14 @@ def measure_heads(path: Path, sentences: Path | None) -> None:
         raise UserError("Give --sentences, a file with one sentence a line.")
     lines = [line for line in read_lines(sentences) if line.strip()]
     translator = Translator.load(path)
-    found = measure_corpus(translator, lines, partial(tqdm, desc=translator.name, total=len(lines)))
+    translations = translate_corpus(translator, lines, partial(tqdm, desc=translator.name, total=len(lines)))
+    found = measure_translations(translations)
     former = load_heads(path) or {}
     kept = {"removal": former["removal"]} if "removal" in former else {}
     written = save_heads(found | kept, path)
     print(f"{written}: {found['count']:,} of {len(lines):,} sentences.")
+    if lens := make_lens(translator, translations, path, partial(tqdm, desc="Jacobian lens")):
+        print(lens)
 
 
 def trained(

@@ -11,6 +11,8 @@ import numpy as np
 from model import Translator
 from model.analysis.corpus import HEADS, load_heads
 from model.analysis.corpus import MAX_BYTES as MAX_HEADS_BYTES
+from model.analysis.jacobian_lens import LENS
+from model.analysis.jacobian_lens import MAX_BYTES as MAX_LENS_BYTES
 from model.decoding.options import PAGE_BEAM
 from model.errors import Sentence, UserError, said
 from model.files import check_file, read_bytes, read_json, write_json
@@ -36,6 +38,7 @@ FILE_SIZES = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {
     PROBES: MAX_PROBES_BYTES,
     METRICS: MAX_LOG_BYTES,
     HEADS: MAX_HEADS_BYTES,
+    LENS: MAX_LENS_BYTES,
 }
 NO_TRAINING = Sentence("This model came without a record of its training.")
 NOT_TRAINED_HERE = Sentence(

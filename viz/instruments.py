@@ -6,9 +6,9 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -24,18 +24,16 @@ from model.analysis.alignment import (
     word_links,
 )
 from model.analysis.circuits import Push, split_score, writing
-from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import RemovalTarget, removal_curves
+from model.analysis.jacobian_lens import load_lens
 from model.analysis.leave_one_out import leave_one_out, tokens_and_words
-from model.analysis.lens import lens
+from model.analysis.lens import Lens, nearness, words_of
 from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.routes import routes
-from model.decoding.options import LENGTH_PENALTY
-from model.decoding.progress import report
-from model.errors import Sentence, UserError, quote_untrusted, said
-from model.instruments import survey_sentences
+from model.analysis.trace import trace
+from model.errors import Sentence, UserError, quote_untrusted
 from model.network.transformer import check_head
-from model.results import KINDS, AttentionRecord, Head, Source, Token
+from model.results import KINDS, Head, Source, Token
 from model.translator import Translator
 from viz.server.fields import (
     Index,
@@ -75,16 +73,34 @@ def instrument(name: str, cost: float) -> Callable[[Values], Values]:
     return register
 
 
-@instrument("lens", cost=0.6)
+@instrument("lens", cost=1.0)
 def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
-    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
-    found = lens(translator.checkpoint.model, *translator.pair(text, ids), _tensor(translator, ids))
+    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities.
+
+    `jacobian` has the same through the model's Jacobian lens, and None without one; `measured` says what
+    both lenses are worth. `encoder` says how near the encoder's states, [layer][position], are to its last.
+    """
+    model, predicted = translator.checkpoint.model, _tensor(translator, ids)
+    encoder, decoder = trace(model, *translator.pair(text, ids))
+    through = load_lens(translator.directory, model)
+    found = words_of(model, decoder, predicted)
+    carried = through and words_of(model, decoder, predicted, through.decoder)
+    words = [each.words.flatten().tolist() for each in (found, carried) if each]
+    return {
+        **_lens(found),
+        "jacobian": carried and _lens(carried),
+        "encoder": rounded(nearness(encoder)),
+        "measured": through and through.measured,
+        "tokens": _tokens(translator, chain.from_iterable(words)),
+    }
+
+
+def _lens(found: Lens) -> dict[str, Any]:
     return {
         "words": found.words.tolist(),
         "log_probabilities": rounded(found.log_probabilities),
         "chosen": rounded(found.chosen),
         "leads_from": list(found.leads_from),
-        "tokens": _tokens(translator, found.words.flatten().tolist()),
     }
 
 
@@ -284,64 +300,6 @@ def link_values(
         "target_words": word_texts(record.predicted),
         "gold": None if reference is None else sorted(map(list, reference.possible)),
     }
-
-
-def survey_values(
-    translator: Translator,
-    sentences: Sequence[str],
-    beam_size: int = 1,
-    length_penalty: float = LENGTH_PENALTY,
-) -> dict[str, Any]:
-    """What every head does over some sentences. Answers about further sentences can be added to it.
-
-    `distances` are sums over `rows`; hits, pairs and roles of several answers are joined.
-    """
-    found = Survey()
-    records: dict[int, AttentionRecord] = {}
-    skipped: list[list[Any]] = []
-    for done, (place, result) in enumerate(
-        survey_sentences(translator, sentences, beam_size, length_penalty), start=1
-    ):
-        report(Sentence("{done} of {count} sentences", done=done, count=len(sentences)))
-        if isinstance(result, UserError):
-            skipped.append([place, said(result)])
-        else:
-            found.add(result.attention, place)
-            records[place] = result.attention
-    return {
-        "sentences": {
-            place: {side: [token.text for token in getattr(record, side)] for side in ("source", "predicted")}
-            for place, record in sorted(records.items())
-        },
-        "skipped": sorted(skipped),
-        "kinds": {kind: _survey_of_kind(found, kind) for kind in found.kinds},
-    }
-
-
-def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
-    survey = found.kinds[kind]
-    return {
-        "rows": survey.rows,
-        "pool": survey.pool.sums_of_rows(),
-        "distances": rounded(survey.distances),
-        "heads": [
-            [
-                {
-                    "hits": [[round(hit.weight, 6), *hit[1:]] for hit in head.hits],
-                    "pairs": _counted(head.pairs),
-                    "read_pairs": _counted(head.read_pairs),
-                    "roles": dict(head.roles),
-                }
-                for head in layer
-            ]
-            for layer in survey.heads
-        ],
-    }
-
-
-def _counted(pairs: Counter[tuple[str, str]]) -> list[list[Any]]:
-    counted = sorted(pairs.items(), key=lambda each: (-each[1], each[0]))
-    return [[*pair, count] for pair, count in counted[:N_PAIRS]]
 
 
 def word_texts(tokens: Iterable[Token]) -> list[str]:

@@ -1,6 +1,7 @@
-"""The logit lens: what the model would say if it stopped after each decoder layer.
+"""What the states after each layer say: by the output matrix alone, or through the Jacobian lens first.
 
-Axis letters: S source length, T target length, M decoder layers, V vocabulary.
+Axis letters: S source length, T target length, Q rows of a stack (S or T), L layers of a stack, M decoder
+layers, J layers before the last, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.trace import trace
+from model.analysis.trace import Stack, trace
 from model.network.transformer import Transformer
 
 N_WORDS = 5  # likeliest words of each layer and step
@@ -28,7 +30,6 @@ class Lens:
     # and stays, counted from 0; None where the last layer prefers another word
 
 
-@torch.inference_mode()
 def lens(
     model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], predicted: Int[Tensor, " T"]
 ) -> Lens:
@@ -41,7 +42,18 @@ def lens(
     "Eliciting Latent Predictions from Transformers with the Tuned Lens"). `source` ends with </s>,
     `read` begins with <s>, and row t predicts `predicted[t]`; none has padding.
     """
-    found = log_probabilities(model, source, read)
+    return words_of(model, trace(model, source, read).decoder, predicted)
+
+
+@torch.inference_mode()
+def words_of(
+    model: Transformer,
+    decoder: Stack,
+    predicted: Int[Tensor, " T"],
+    matrices: Float[Tensor, "J D D"] | None = None,
+) -> Lens:
+    """As `lens`; `matrices` of a Jacobian lens first carry the states to the last layer."""
+    found = log_probabilities(model, decoder, matrices)
     best = found.topk(min(N_WORDS, found.shape[-1]), dim=-1)
     chosen = found.gather(-1, predicted.expand(len(found), -1)[..., None])[..., 0]
     leads = best.indices[..., 0] == predicted
@@ -53,10 +65,21 @@ def lens(
 
 @torch.inference_mode()
 def log_probabilities(
-    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"]
+    model: Transformer, decoder: Stack, matrices: Float[Tensor, "J D D"] | None = None
 ) -> Float[Tensor, "M T V"]:
     """Log-probabilities of all words after each decoder layer, natural logarithm."""
-    decoder = trace(model, source, read).decoder
-    ends = [one.after for one in decoder.sublayers if one.heads is None]
-    logits: Tensor = model.output(decoder.norm(torch.stack(ends)))
+    logits: Tensor = model.output(decoder.norm(carried(decoder, matrices)))
     return logits.log_softmax(-1)
+
+
+@torch.inference_mode()
+def nearness(stack: Stack, matrices: Float[Tensor, "J D D"] | None = None) -> Float[Tensor, "L Q"]:
+    """How near each state is to the last state of its row: the cosine of both after the final norm."""
+    found: Tensor = stack.norm(carried(stack, matrices))
+    return F.cosine_similarity(found, found[-1:], dim=-1)
+
+
+def carried(stack: Stack, matrices: Float[Tensor, "J D D"] | None) -> Float[Tensor, "L Q D"]:
+    """The states after each layer, all but the last times their matrices."""
+    states = stack.layers
+    return states if matrices is None else torch.cat((states[:-1] @ matrices.mT, states[-1:]))

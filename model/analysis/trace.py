@@ -1,7 +1,7 @@
 """What every sub-layer reads and adds while the model reads one sentence pair: the basis of the instruments.
 
 Axis letters: S source length, T target length, Q rows of a stack (S or T), N keys, H heads, K head width,
-D d_model, P parts.
+D d_model, L layers, P parts.
 """
 
 from __future__ import annotations
@@ -102,6 +102,11 @@ class Stack:
     bias: Float[Tensor, " D"]  # of the norm after the embedding, which is frozen in the two above
     sublayers: tuple[SubLayer, ...]  # in the order of the computation
     norm: nn.Module  # after the last layer: a norm with pre-norm, nn.Identity with post-norm
+
+    @property
+    def layers(self) -> Float[Tensor, "L Q D"]:
+        """The residual stream after each layer."""
+        return torch.stack([one.after for one in self.sublayers if one.heads is None])
 
     @property
     def x(self) -> Float[Tensor, "Q D"]:

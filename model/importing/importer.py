@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -35,6 +36,7 @@ from model.importing.files.settings import (
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
 from model.importing.files.weights import BIN, INDEX, SAFETENSORS, SHARDS, Weights, read_weights
 from model.importing.generation import read_generation
+from model.importing.heads import find_heads, with_heads
 from model.importing.memories import order_memories
 from model.importing.own_models import Told, find_own, open_own
 from model.network.config import ModelConfig
@@ -148,8 +150,23 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     source, target, languages = own.plan.sides
     named = dict(zip(("source_lang", "target_lang"), languages or (), strict=False))
     info = model_info(origin, named, ())
+    checkpoint = Checkpoint(model, source.tokenizer, target.tokenizer, info)
+    if told.sentences and not config.d_key:
+        found = find_heads(checkpoint, told.sentences)
+        checkpoint = with_heads(checkpoint, own.heads or next(iter(found)))
+        notes += (_say_heads(checkpoint.model.config.n_heads, found),)
+    config = checkpoint.model.config
     card = import_card(info, own.name, own.layout.title, "", config, notes, own.layout.licence)
-    return Checkpoint(model, source.tokenizer, target.tokenizer, info, card, notes=notes)
+    return replace(checkpoint, card=card, notes=notes)
+
+
+def _say_heads(heads: int, found: Mapping[int, float]) -> str:
+    """What the best number of heads is worth, and the second best or the one that is given."""
+    best, *others = found
+    compared = [best, *(others[:1] if heads == best else [heads])]
+    values = ", ".join(f"{found[number]:.2f} with {number}" for number in compared)
+    advice = "" if heads == best else f" It probably has {best} heads: give --heads {best}."
+    return f"Mean log-probability of its own translations by the number of heads: {values}.{advice}"
 
 
 def _check_size(config: ModelConfig, weights: Weights) -> None:

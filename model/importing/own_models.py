@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class Told:
     heads: int = 0
     source_vocabulary: Path | None = None
     target_vocabulary: Path | None = None
+    sentences: Sequence[str] = ()  # by which the number of heads is found, or a given one checked
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Opened:
     name: str  # of the layout
     plan: Plan
     weights: Weights
+    heads: int  # that the settings or the user name, 0 if neither does
 
 
 def find_own(path: Path) -> Path | None:
@@ -115,6 +117,7 @@ def open_own(path: Path, told: Told) -> Opened:
         name,
         Plan(config, sides, lambda _, model: _fit(found, dict(model.named_parameters()))),
         weights,
+        told.heads or said.heads,
     )
 
 
@@ -162,11 +165,11 @@ def _config(layout: Layout, found: dict[str, Tensor], said: Said, told: Told, pa
         side: 1 + max((int(m[1]) for name in found if (m := re.match(rf"{side}\.(\d+)\.", name))), default=-1)
         for side in ("encoder", "decoder")
     }
-    heads = told.heads or said.heads
+    heads = told.heads or said.heads or (1 if told.sentences else 0)
     if not heads:
         raise UserError(
             f"{path} is a model of {layout.title}, whose file does not say how many heads it has; give "
-            "them, such as --heads 8."
+            "them, such as --heads 8, or --sentences FILE with some that it can translate, to find them."
         )
     norms = [f"{side}_norm.weight" in found for side in layers]
     shape = {**layout.shape, **said.shape}
@@ -205,11 +208,7 @@ def _sides(layout: Layout, found: Mapping[str, Tensor], said: Said, told: Told, 
     if words is None and all((path.parent / name).exists() for name in WORD_LISTS):
         words = path.parent / WORD_LISTS[0], path.parent / WORD_LISTS[1]
     if words is None and None in given:
-        side = "source" if given[0] is None else "target"
-        raise UserError(
-            f"{path} has no word lists; save them with json.dump(vocab.get_itos(), open('{side}.json', 'w')) "
-            "and give --source-vocabulary source.json --target-vocabulary target.json."
-        )
+        raise UserError(f"{path} has no word lists beside it; {said.asks_for_words}.")
     sizes = [len(found[name]) for name in EMBEDDINGS]
     frames = Frame(before=BOS if layout.framed else "", without="" if said.has_end else EOS), Frame()
     source, target = (

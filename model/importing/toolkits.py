@@ -16,6 +16,14 @@ Words = Sequence[str] | Path  # in the order of their ids, or the file that list
 LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
 # By their names in OpenNMT-py and eole.
 POSITIONS = {"SinusoidalInterleaved": "sinusoidal", "SinusoidalConcat": "marian"}
+SAVED_WORDS = (
+    "save them with json.dump(vocab.get_itos(), open('source.json', 'w')) and give "
+    "--source-vocabulary source.json --target-vocabulary target.json"
+)
+FAIRSEQ_WORDS = (
+    "fairseq keeps them with its data, so give --source-vocabulary data-bin/dict.de.txt "
+    "--target-vocabulary data-bin/dict.en.txt"
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class Said:
     has_end: bool = True  # whether a source ends with </s>
     spare_positions: int = 0  # the first learned ones, which no token has
     languages: tuple[str, str] | None = None  # their codes
+    asks_for_words: str = SAVED_WORDS  # what the user does where no words are found
 
 
 def require(settings: Mapping[str, Any], wanted: Mapping[str, Any], title: str) -> None:
@@ -235,8 +244,6 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     else:
         model = task = _section(values, "args", title)
     languages = _languages([task.get(f"{side}_lang") for side in ("source", "target")])
-    if languages is None:
-        raise UserError(f"The settings of {title} name no languages; give both dictionaries.")
     require(
         model, {"adaptive_input": False, "no_cross_attention": False, "cross_self_attention": False}, title
     )
@@ -254,12 +261,13 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
         "embedding_norm": bool(model.get("layernorm_embedding", False)),
         "activation": _activation(model.get("activation_fn", "relu"), title),
     }
-    source, target = (folder / f"dict.{language}.txt" for language in languages)
+    source, target = (folder / f"dict.{language}.txt" for language in languages or ("", ""))
     return Said(
         heads,
         shape,
         (scale, scale, 1.0),
-        (source, target),
+        (source, target) if source.exists() and target.exists() else None,
+        asks_for_words=FAIRSEQ_WORDS,
         start="</s>",
         spare_positions=2,
         languages=languages,

@@ -10,6 +10,7 @@ import huggingface_hub.constants
 import pytest
 import torch
 
+from tests.model.conftest import float64  # noqa: F401 (a fixture here too)
 from tests.training.tiny import run, word_list
 from training.__main__ import main
 from training.config import TrainConfig

@@ -71,11 +71,18 @@ def evaluate(
 
 
 def translate_sentences(
-    translator: Translator, sources: Sequence[str], beam_size: int = 1, gates: HeadGates | None = None
+    translator: Translator,
+    sources: Sequence[str],
+    beam_size: int = 1,
+    gates: HeadGates | None = None,
+    exact: bool = False,
 ) -> tuple[list[str], list[UserError]]:
-    """The translations in order, and an error for each sentence that the model refuses; it stays empty."""
+    """The translations in order, and an error for each sentence that the model refuses; it stays empty.
+
+    If `exact`, they do not depend on whether this processor is faster in bfloat16.
+    """
     hypotheses, refused = [""] * len(sources), []
-    for place, found in translator.translate_lines(sources, SearchOptions(beam_size), gates):
+    for place, found in translator.translate_lines(sources, SearchOptions(beam_size), gates, exact):
         if isinstance(found, UserError):
             refused.append(found)
         elif found:

@@ -41,7 +41,7 @@ from training.evaluation.align import (
     taught_head,
 )
 from training.evaluation.evaluate import read_pairs, translate_sentences
-from training.evaluation.metrics import score
+from training.evaluation.metrics import new_bleu
 from training.evaluation.rankings import rank_sources
 from training.recipes import REVERSE_WORDS_SMALL
 
@@ -223,15 +223,22 @@ def ablation_curve(
 
 
 def score_without(translator: Translator, pairs: Sequence[SentencePair], ablated: Sequence[Head]) -> float:
-    """BLEU of greedy translations without these heads; for reversed words, the exact matches in %."""
+    """The score of greedy translations without these heads."""
+    return score_with(translator, pairs, HeadGates.ablating(translator.checkpoint.model.config, ablated))
+
+
+def score_with(translator: Translator, pairs: Sequence[SentencePair], gates: HeadGates) -> float:
+    """BLEU of greedy translations with these gates; for reversed words, the exact matches in %."""
     sources, references = zip(*pairs, strict=True)
-    gates = HeadGates.ablating(translator.checkpoint.model.config, ablated)
-    scores = score(translate_sentences(translator, sources, gates=gates)[0], references)
-    return scores.bleu if score_name(translator) == "BLEU" else scores.exact_match
+    found, _ = translate_sentences(translator, sources, gates=gates, exact=True)
+    if score_name(translator) == "BLEU":
+        return float(new_bleu(references).corpus_score(found, [references]).score)
+    matches = [one == other for one, other in zip(found, references, strict=True)]
+    return 100 * matches.count(True) / len(matches)
 
 
 def score_name(translator: Translator) -> str:
-    """What `score_without` counts."""
+    """What `score_with` counts."""
     info = translator.checkpoint.info
     return "exact match" if (info.source_language, info.target_language) == WORDS else "BLEU"
 

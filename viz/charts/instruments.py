@@ -21,17 +21,21 @@ from viz.instruments import (
     link_values,
     removal_values,
     score_values,
-    survey_values,
     writing_values,
 )
+from viz.survey import survey_values
 
 Target = str | Sequence[int] | None
 
 
-def lens(translator: Translator, text: str, target: Target = None) -> alt.LayerChart:
-    """Return a table of what the model would say after each decoder layer."""
+def lens(translator: Translator, text: str, target: Target = None, jacobian: bool = True) -> alt.LayerChart:
+    """Return a table of what the model would say after each decoder layer.
+
+    It is read through the Jacobian lens, if there is one for the model, or else by the output matrix alone.
+    """
     result = _result(translator, text, target)
     found = lens_values(translator, text, result.ids)
+    shown = found["jacobian"] if jacobian and found["jacobian"] else found
     rows = [
         {
             "step": step + 1,
@@ -39,8 +43,8 @@ def lens(translator: Translator, text: str, target: Target = None) -> alt.LayerC
             "word": _text(found, words[0]),
             "probability": math.exp(values[0]),
         }
-        for layer, steps in enumerate(found["words"])
-        for step, (words, values) in enumerate(zip(steps, found["log_probabilities"][layer], strict=True))
+        for layer, steps in enumerate(shown["words"])
+        for step, (words, values) in enumerate(zip(steps, shown["log_probabilities"][layer], strict=True))
     ]
     base = alt.Chart(alt.Data(values=rows)).encode(x="step:O", y=alt.Y("layer:O", sort="descending"))
     colour = alt.Color("probability:Q", scale=alt.Scale(domain=[0, 1], range=LAMP, interpolate="lab"))

@@ -19,7 +19,7 @@ from model.errors import UserError, quote_untrusted
 MAX_CONNECTIONS = 1000  # a hundred browsers open up to six each
 MAX_HEADER = 16 << 10  # bytes
 MAX_HEADER_LINES = 100
-READ_BYTES = 1 << 10
+READ_BYTES = 1 << 10  # of a header at a time
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A Space is reached through proxies of Hugging Face, whose addresses are private, and is shown by its site.
@@ -126,18 +126,23 @@ class Connection(H11Protocol):
     """uvicorn's connection, which reads little at a time: h11 works off all that it gets before others' turn.
 
     So the bound on the size of a header holds, a header of many short lines ends early, and of a body in
-    chunks, which the filter refuses, almost nothing is parsed.
+    chunks, which the filter refuses, almost nothing is parsed. Any other body is read in larger pieces, as
+    long as a header may be at most, because the next header may follow in the same piece.
     """
 
     def data_received(self, data: bytes) -> None:
         """Read a part, and stop at what will be refused."""
-        for start in range(0, len(data), READ_BYTES):
-            if self.transport.is_closing() or (self.conn.their_state is h11.SEND_BODY and self._is_chunked):
+        start = 0
+        while start < len(data) and not self.transport.is_closing():
+            in_body = self.conn.their_state is h11.SEND_BODY
+            if in_body and self._is_chunked:
                 return
-            super().data_received(data[start : start + READ_BYTES])
+            end = start + (MAX_HEADER if in_body else READ_BYTES)
+            super().data_received(data[start:end])
             unfinished, _ = self.conn.trailing_data
             if self.conn.their_state is h11.IDLE and unfinished.count(b"\n") > MAX_HEADER_LINES:
                 self.send_400_response("The header has too many lines.")
+            start = end
 
     @property
     def _is_chunked(self) -> bool:

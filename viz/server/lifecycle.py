@@ -33,7 +33,6 @@ from viz.server.theme import theme
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
 CLOSE_SECONDS = 1  # for responses after that
-BACKLOG = 128  # connections that wait to be accepted
 KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection, which would use it while it is closed
 DAY_SECONDS = 86_400
 WAKE_SECONDS = 0.5  # between two looks for a signal
@@ -163,7 +162,7 @@ class _Server(uvicorn.Server):
                 app,
                 http=Connection,
                 ws="none",
-                backlog=BACKLOG,
+                backlog=MAX_CONNECTIONS,
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -191,7 +190,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UserError(f"There is no port {port}; choose one from 1 to 65535, as in --port 7860.")
     try:
         family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=BACKLOG)
+        return socket.create_server(address, family=family, backlog=MAX_CONNECTIONS)
     except OSError as error:
         raise UserError(_cannot_listen(host, port, error.errno)) from error
 

@@ -168,6 +168,7 @@ interface Choices {
   fit: boolean;
   sort: string | null;
   panel: string;
+  finder: { over: string; x: string; y: string } | null;
   questions: readonly string[];
   linkedBy: string;
   gold: string;
@@ -196,6 +197,7 @@ interface State extends View, Choices {
   aside: Partial<State> | null;
   drawing: { source: number | null } | null;
   busy: any;
+  waiting: string;
   translating: any;
   page: any;
   error: string | null;
@@ -290,4 +292,6 @@ interface Translator {
   language: any;
   kept: any; // the last reading and pass without gates
 }
-type Gates = (kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null;
+type Gates = ((kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null) & {
+  isOfEncoder?: boolean;
+};

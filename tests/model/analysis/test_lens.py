@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from model.analysis.lens import lens, log_probabilities
+from model.analysis.trace import trace
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
 from tests.numerics import assert_exact
@@ -21,7 +22,7 @@ def test_the_last_layer_is_the_output(shape):
     source, read, predicted = sentence_pair()
     expected = model(source[None], read[None])[0].log_softmax(-1)
     found = lens(model, source, read, predicted)
-    assert_exact(log_probabilities(model, source, read)[-1], expected)
+    assert_exact(log_probabilities(model, trace(model, source, read).decoder)[-1], expected)
     best = expected.topk(5)
     assert found.words[-1].equal(best.indices)
     assert_exact(found.log_probabilities[-1], best.values)
@@ -45,7 +46,7 @@ def test_a_layer_is_the_output_of_a_model_that_ends_there(norm):
 def test_the_word_leads_from_the_layer_after_which_no_other_leads():
     model = random_model(seed=3)
     source, read, _ = sentence_pair()
-    likeliest = log_probabilities(model, source, read).argmax(-1)  # layer, step
+    likeliest = log_probabilities(model, trace(model, source, read).decoder).argmax(-1)  # layer, step
     found = lens(model, source, read, likeliest[-1])
     for step, since in enumerate(found.leads_from):
         leads = (likeliest[:, step] == likeliest[-1, step]).tolist()

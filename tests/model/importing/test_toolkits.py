@@ -189,6 +189,21 @@ def save_marian(path: Path, arrays: dict[str, np.ndarray[Any, Any]], settings: d
     np.savez(path, allow_pickle=False, **{SETTINGS: np.frombuffer(text, np.int8)}, **arrays)
 
 
+def test_dictionaries_of_fairseq_may_lie_with_its_data(tmp_path: Path) -> None:
+    """fairseq finds the languages in the names of the data, and saves them only if they were given."""
+    folder = write("fairseq-post", tmp_path / "run")
+    expected = read_checkpoint(str(folder)).model.state_dict()
+    saved = torch.load(folder / "checkpoint_best.pt", weights_only=False)
+    saved["cfg"]["task"] = {"source_lang": None, "target_lang": None}
+    torch.save(saved, folder / "checkpoint_best.pt")
+    with pytest.raises(UserError, match="fairseq keeps them with its data, so give --source-vocab") as caught:
+        read_checkpoint(str(folder))
+    assert_sentence(caught.value)
+    lists = (folder / f"dict.{language}.txt" for language in ("de", "en"))
+    given = read_checkpoint(str(folder), Told("", 0, *lists))
+    assert all(torch.equal(weight, expected[name]) for name, weight in given.model.state_dict().items())
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

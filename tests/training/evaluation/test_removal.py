@@ -12,9 +12,11 @@ from model.network.transformer import HeadGates
 from model.results import KINDS, Head
 from model.text.tokenizer import BOS_ID
 from tests.model.helpers import SENTENCES
+from tests.numerics import EXACT, exact, translator_of
 from tests.training.evaluation.test_study import german_english
 from training.evaluation import removal
 from training.evaluation.removal import (
+    DECIMALS,
     MOST,
     SHARE,
     Costs,
@@ -25,12 +27,15 @@ from training.evaluation.removal import (
     remove,
 )
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 PAIRS = [(SENTENCES[place], SENTENCES[place + 4]) for place in range(4)]
 
 
 @pytest.fixture(scope="module")
 def translator():
-    return german_english(n_encoder_layers=1, n_decoder_layers=1)
+    found = german_english(n_encoder_layers=1, n_decoder_layers=1)
+    return translator_of(found, exact(found.checkpoint.model))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,7 @@ def test_removed_heads_are_ablated_heads(translator, ids):
     gates = HeadGates.ablating(model.config, heads)
     for source, target in ids:
         ablated = log_probability(model, source, target, gates)
-        assert log_probability(removed, source, target) == pytest.approx(ablated, abs=1e-4)
+        assert log_probability(removed, source, target) == pytest.approx(ablated, rel=EXACT)
 
 
 def test_each_round_removes_the_heads_that_cost_least_and_can_be_repeated(translator, ids):
@@ -67,7 +72,7 @@ def test_each_round_removes_the_heads_that_cost_least_and_can_be_repeated(transl
             cost[head] = -sum(log_probability(model, *each, gates) for each in ids)
         assert len(gone) == max(1, min(MOST, len(left) // SHARE))
         kept = [head for head in left if head not in gone]
-        assert max(cost[head] for head in gone) <= min(cost[head] for head in kept) + 1e-3
+        assert max(cost[head] for head in gone) <= min(cost[head] for head in kept)
         ablated, left = [*ablated, *gone], kept
     assert len(left) == 1
 
@@ -83,7 +88,7 @@ def test_a_group_has_the_heads_of_its_kind(translator, ids):
 def test_only_the_named_heads_are_measured(translator, ids):
     model, heads = translator.checkpoint.model, [Head("cross", 0, 1), Head("decoder", 0, 0)]
     every = mean_costs(model, ids, all_heads(model))
-    assert mean_costs(model, ids, heads) == pytest.approx({head: every[head] for head in heads}, abs=1e-4)
+    assert mean_costs(model, ids, heads) == pytest.approx({head: every[head] for head in heads}, rel=EXACT)
 
 
 def test_the_cost_is_the_loss_of_a_reference_token(translator, ids):
@@ -93,7 +98,7 @@ def test_the_cost_is_the_loss_of_a_reference_token(translator, ids):
     tokens = sum(len(target) for _, target in ids)
     lost = sum(log_probability(model, *each) - log_probability(model, *each, gates) for each in ids)
     count, zero, _, _ = costs.point(heads)
-    assert (count, zero) == (2, pytest.approx(lost / tokens, abs=6e-4))
+    assert (count, zero) == (2, pytest.approx(lost / tokens, abs=0.5 * 10**-DECIMALS + EXACT))
     assert costs.point([])[:3] == [0, 0, 0]
 
 

@@ -191,6 +191,14 @@ def test_ablated_heads_change_the_translations(translator, monkeypatch):
     assert score_without(translator, pairs, []) < 100
 
 
+def test_the_score_does_not_depend_on_what_a_processor_is_fast_in(translator, monkeypatch):
+    def never(*_):
+        raise AssertionError("the type of products was chosen by their speed")
+
+    monkeypatch.setattr("model.decoding.inference.product_dtype", never)
+    score_without(translator, PAIRS * 8, [])
+
+
 @pytest.mark.parametrize(
     ("scores", "redundant"),
     [((40.0, 39.5, 39.2, 39.0, 41.0), 2), ((40.0, 38.0), 0), ((40.0, 41.0, 40.0), 2)],

@@ -9,8 +9,11 @@ import pytest
 import viz
 from model import Head, Translator
 from model.analysis.lens import log_probabilities
+from model.analysis.trace import trace
+from model.instruments import make_lens
 from tests.model.helpers import SENTENCES, tiny_checkpoint
-from viz.instruments import link_values, score_values
+from tests.numerics import EXACT
+from viz.instruments import lens_values, link_values, score_values
 
 TRANSLATOR = Translator(tiny_checkpoint(seed=1))
 TEXT = "Ein kleiner Hund läuft."
@@ -24,12 +27,24 @@ def rows(chart):
 
 def test_lens_has_a_word_for_each_layer_and_step():
     found = rows(viz.lens(TRANSLATOR, TEXT, TARGET))
-    best = log_probabilities(TRANSLATOR.checkpoint.model, *TRANSLATOR.pair(TEXT, IDS)).max(-1)
+    model = TRANSLATOR.checkpoint.model
+    best = log_probabilities(model, trace(model, *TRANSLATOR.pair(TEXT, IDS)).decoder).max(-1)
     assert len(found) == best.values.numel()
     for row in found:
         expected = math.exp(best.values[row["layer"] - 1, row["step"] - 1])
         assert row["probability"] == pytest.approx(expected, abs=1e-4)
     assert len(rows(viz.lens(TRANSLATOR, TEXT))) == 4 * len(TRANSLATOR.translate(TEXT).ids)
+
+
+def test_the_lens_goes_through_the_matrices_of_the_model(tmp_path):
+    translator = Translator(TRANSLATOR.checkpoint, "tiny", directory=tmp_path)
+    make_lens(translator, [translator.translate(TEXT)], tmp_path)
+    direct, through = (rows(viz.lens(translator, TEXT, TARGET, jacobian=way)) for way in (False, True))
+    assert direct == rows(viz.lens(TRANSLATOR, TEXT, TARGET))
+    values = lens_values(translator, TEXT, IDS)["jacobian"]["log_probabilities"]
+    for row in through:
+        expected = math.exp(values[row["layer"] - 1][row["step"] - 1][0])
+        assert row["probability"] == pytest.approx(expected, rel=EXACT)
 
 
 def test_contributions_are_one_map_for_each_kind():

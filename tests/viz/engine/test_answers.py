@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from model import Translator
 from model.analysis.corpus import save_heads
-from model.instruments import measure_corpus
+from model.instruments import make_lens, measure_translations, translate_corpus
 from model.results import KINDS
 from model.storage.checkpoint import WEIGHTS, Checkpoint, save
 from model.storage.probes import Probes
@@ -232,5 +232,8 @@ def test_what_the_heads_do_over_a_corpus_is_the_same_from_its_file(tmp_path):
     save(tiny_checkpoint(seed=1), directory)
     translator, request = Translator.load(directory), {**COMMON, "do": "corpus"}
     check(tmp_path, {"tiny": translator}, [request])  # both say that nobody has measured it
-    save_heads(measure_corpus(translator, SENTENCES[:4]), directory)
-    check(tmp_path, {"tiny": translator}, [request])
+    translations = translate_corpus(translator, SENTENCES[:4])
+    save_heads(measure_translations(translations), directory)
+    make_lens(translator, translations, directory)
+    lens = [{**COMMON, **GOOD[do], "do": do} for do in ("lens", "summary")]
+    check(tmp_path, {"tiny": translator}, [request, *lens])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
 
 import app
+from tests.visitor import free_port
 from tests.viz.fakes import FakeTranslator
 from viz.server import connections
+from viz.server.lifecycle import listen
 
+BODY = 64 << 10  # bytes, fewer than the server refuses
 HALF = b"HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 Connect = Callable[[], socket.socket]
 
@@ -103,3 +107,33 @@ def test_the_start_does_not_wait_for_an_answer_of_its_own(monkeypatch: pytest.Mo
             assert ask(connection) == b"HTTP/1.1 200 OK"
     finally:
         service.stop()
+
+
+def test_a_crowd_connects_before_the_server_takes_the_first():
+    """The system drops a connection beyond its queue, and the client's own asks again only after a second."""
+    with ExitStack() as opened:
+        door = opened.enter_context(listen("127.0.0.1", free_port()))
+        for _ in range(connections.MAX_CONNECTIONS // 2):
+            opened.enter_context(socket.create_connection(door.getsockname(), timeout=0.5))
+
+
+def test_a_body_is_read_in_few_pieces_and_a_header_in_small_ones(monkeypatch: pytest.MonkeyPatch):
+    sizes: list[int] = []
+    read = connections.H11Protocol.data_received
+    monkeypatch.setattr(
+        connections.H11Protocol,
+        "data_received",
+        lambda self, data: (sizes.append(len(data)), read(self, data))[1],
+    )
+    service = app.create({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
+    port = int(urlsplit(service.launch()).port or 0)
+    header = (
+        b"POST /gradio_api/component_server HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % BODY
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(header + b"1" * BODY)
+        connection.recv(1 << 10)
+    service.stop()
+    assert sizes[0] <= connections.READ_BYTES
+    assert sum(sizes) == len(header) + BODY
+    assert len(sizes) <= 2 + 4 * BODY // connections.MAX_HEADER

@@ -8,10 +8,11 @@ from typing import Any, get_type_hints
 from pydantic import create_model
 
 from model import Translator
-from viz.instruments import INSTRUMENTS, Values, survey_values
+from viz.instruments import INSTRUMENTS, Values
 from viz.server.handlers.registry import Work, handler
 from viz.server.validation import ExamplesRequest, Request, SummaryRequest
 from viz.summary import summary_values
+from viz.survey import survey_values
 
 
 def _own_fields(values: Values) -> dict[str, Any]:

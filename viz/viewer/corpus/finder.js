@@ -14,7 +14,8 @@ import { aboutModel, differs } from '../state/queries.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const SIZE = { width: 296, height: 220, left: 40, right: 10, top: 10, bottom: 28 };
-const INPUTS = ['record', 'surveys', 'about', 'kind', 'layer', 'head', 'selection'];
+const INPUTS = ['record', 'surveys', 'about', 'kind', 'layer', 'head', 'selection', 'finder'];
+const FIRST = Object.freeze({ over: 'corpus', x: 'offset_share', y: 'sinks' });
 const OVER = {
   sentence: () => say('this sentence'),
   corpus: () => say('the corpus'),
@@ -23,35 +24,46 @@ const OVER = {
 const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
 
 export function createFinder({ store }) {
-  const chosen = { over: 'corpus', x: 'offset_share', y: 'sinks', box: null };
+  let left = FIRST; // what the finder shows when it opens again
+  let box = null;
   const [choices, figure, list] = ['div', 'div', 'div'].map((tag) => element(tag));
+  const summary = element('summary', {}, element('h3', {}, say('Find a head')));
   const node = element(
     'details',
     { class: 'hl-part hl-question hl-finder', 'data-name': 'finder' },
-    element('summary', {}, element('h3', {}, say('Find a head'))),
+    summary,
     choices,
     figure,
     list,
   );
+  summary.addEventListener('click', (event) => {
+    event.preventDefault(); // the state says whether the finder is open
+    store.change({ finder: node.open ? null : left });
+  });
+  const narrow = (drawn) => {
+    box = drawn;
+    draw();
+  };
   const draw = () => {
     const state = store.get();
-    if (!node.open || !state.record) return;
-    const change = (changes) => {
-      Object.assign(chosen, { box: null }, changes);
-      draw();
-    };
-    const over = sourceOf(state, chosen.over) ? chosen.over : 'sentence';
+    const { finder } = state;
+    const isOpened = !node.open && finder !== null;
+    node.open = finder !== null;
+    if (!finder || !state.record) return;
+    left = finder;
+    const over = sourceOf(state, finder.over) ? finder.over : 'sentence';
     const source = sourceOf(state, over);
-    const points = pointsOf(state, source, chosen);
-    const inside = points.filter((point) => isInside(point, chosen.box));
-    replaceKeepingFocus(choices, ...choicesOf(state, { ...chosen, over }, change));
-    figure.replaceChildren(pictureOf(store, points, endsOf(state, source, chosen), chosen, change));
-    replaceKeepingFocus(list, ...listOf(store, inside, points.length, chosen, change));
+    const points = pointsOf(state, source, finder);
+    const inside = points.filter((point) => isInside(point, box));
+    const change = (changes) => {
+      box = null;
+      store.change({ finder: { ...finder, ...changes } });
+    };
+    replaceKeepingFocus(choices, ...choicesOf(state, { ...finder, over }, change));
+    figure.replaceChildren(pictureOf(store, points, endsOf(state, source, finder), box, narrow));
+    replaceKeepingFocus(list, ...listOf(store, inside, points.length, box, narrow));
+    if (isOpened) scrollToTop(node);
   };
-  node.addEventListener('toggle', () => {
-    draw();
-    if (node.open) scrollToTop(node);
-  });
   return { node, draw: (state, before) => differs(state, before, INPUTS) && draw() };
 }
 
@@ -140,7 +152,7 @@ function choicesOf(state, chosen, change) {
   ];
 }
 
-function pictureOf(store, points, ends, { box }, change) {
+function pictureOf(store, points, ends, box, narrow) {
   const choose = ({ one: [kind, layer, head] }) =>
     store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
   const marks = points.map((point) =>
@@ -169,10 +181,10 @@ function pictureOf(store, points, ends, { box }, change) {
     ...marks,
   );
   followPointer(picture, brush, (drawn, spot) => {
-    if (drawn) return change({ box: drawn });
+    if (drawn) return narrow(drawn);
     const [nearest] = [...points].sort((one, other) => distance(one, spot) - distance(other, spot));
     if (nearest && distance(nearest, spot) < 12) choose(nearest);
-    return change({});
+    return narrow(null);
   });
   return picture;
 }
@@ -221,7 +233,7 @@ function nameOf([kind, layer, head]) {
   return `${kindName(kind)}, ${headName(layer, head)}`;
 }
 
-function listOf(store, points, total, { box }, change) {
+function listOf(store, points, total, box, narrow) {
   const lines = [...points]
     .sort((one, other) => other.values[1] - one.values[1])
     .map(({ one, role, nearest, values, isChosen }) => {
@@ -253,7 +265,7 @@ function listOf(store, points, total, { box }, change) {
         '{count} head with both measures. Draw a rectangle in the picture to narrow the list.',
         '{count} heads with both measures. Draw a rectangle in the picture to narrow the list.',
       );
-  const all = box ? [createButton('hl-act', () => change({}), {}, say('Show all'))] : [];
+  const all = box ? [createButton('hl-act', () => narrow(null), {}, say('Show all'))] : [];
   return [
     element(
       'p',

@@ -3,9 +3,7 @@
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
 import { sum } from '../domain/math.js';
-import { readTensors, toFloat32 } from './tensors/safetensors.js';
-
-const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits
+import { SCALES, readTensors, storedMatrix, toFloat32 } from './tensors/safetensors.js';
 
 // `config` is the value of config.json, `weights` the bytes of model.safetensors.
 export async function createModel(config, weights, options = {}) {
@@ -28,19 +26,12 @@ function sizeOf({ shape }) {
 // Each matrix of the file with its bias. The output projection of tied weights is the embedding itself.
 function matricesOf({ tied, separate_output: separate }, tensors) {
   const matrices = {};
-  for (const [name, tensor] of tensors) {
-    if (tensor.shape.length !== 2 || name.endsWith(SCALES)) continue;
-    const [outputs, inputs] = tensor.shape;
-    const scales = tensors.get(name + SCALES);
+  for (const name of tensors.keys()) {
+    const matrix = storedMatrix(tensors, name);
+    if (!matrix) continue;
     const isOutput = tied && !separate && name === 'source_embedding.tokens.weight';
     const bias = tensors.get(isOutput ? 'output.bias' : name.replace(/weight$/, 'bias'));
-    matrices[name] = {
-      outputs,
-      inputs,
-      values: tensor.type === 'I8' ? new Int8Array(tensor.bytes.slice().buffer) : toFloat32(tensor),
-      scales: scales ? toFloat32(scales) : null,
-      bias: bias ? toFloat32(bias) : null,
-    };
+    matrices[name] = { ...matrix, bias: bias ? toFloat32(bias) : null };
   }
   return matrices;
 }

@@ -70,6 +70,7 @@ function encodeFrom(network, first, x, count, options) {
   let rows = x;
   for (let layer = first; layer < network.encoder.length; layer += 1)
     rows = encoderLayer(network, layer, rows, count, options);
+  if (options.trace) options.trace.last.encoder = rows;
   return network.preNorm ? normalise(rows, network.encoderNorm) : rows;
 }
 
@@ -141,7 +142,7 @@ function decodeFrom(network, first, rows, x, trace) {
   let hidden = x;
   for (let layer = first; layer < network.decoder.length; layer += 1)
     hidden = decoderLayer(network, layer, rows, hidden, trace);
-  if (trace) trace.output = hidden;
+  if (trace) trace.last.decoder = hidden;
   return normaliseOutput(network, hidden);
 }
 
@@ -332,7 +333,7 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     decoder: array(decoder.length, targetLength, targetLength),
     cross: array(decoder.length, targetLength, sourceLength),
     inputs: { encoder: [], decoder: [], cross: [] },
-    output: null, // of the last decoder layer, before its norm
+    last: { encoder: null, decoder: null }, // the rows after the last layer of each side, before its norm
     keep(kind, queries, memory, outputs) {
       trace[kind].queries.push(queries);
       trace[kind].memories.push(memory);

@@ -1,10 +1,12 @@
-// What the model would say after each decoder layer: a line for each step, a column for each layer.
+// What the model would say after each decoder layer, through the Jacobian lens or directly, a line for each step and a column
+// for each layer; and how near the encoder's states are to its last ones.
 
 import { targetIds } from '../domain/payload.js';
+import { sum } from '../domain/math.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
-import { fixed } from '../drawing/numbers.js';
-import { note, numberText, shareBar } from '../drawing/widgets.js';
-import { say } from '../locales/language.js';
+import { fixed, percent } from '../drawing/numbers.js';
+import { actionButton, note, numberText, shareBar, tabs } from '../drawing/widgets.js';
+import { say, sayCount } from '../locales/language.js';
 
 export const lens = {
   name: 'lens',
@@ -13,26 +15,129 @@ export const lens = {
   doing: () => say('Reading the model after each layer'),
   ask: ({ record }) => ({ ids: targetIds(record) }),
   create() {
-    const opened = { place: null }; // the layer and the step whose likeliest words are listed
+    const chosen = { view: null, place: null }; // the tab, and the layer and the step whose likeliest words are listed
+    const node = element('div');
+    const draw = (state, answer) => {
+      const choose = (changes) => {
+        Object.assign(chosen, changes);
+        draw(state, answer);
+      };
+      replaceKeepingFocus(node, ...contentOf(state, answer, chosen, choose));
+    };
     return {
       draw: (state, answer) => {
-        const table = element('table', { class: 'hl-layers' });
-        table.style.setProperty('--hl-layers', answer.words.length);
-        const open = (place) => {
-          opened.place = opened.place === place ? null : place;
-          replaceKeepingFocus(table, ...rowsOf(state, answer, opened.place, open));
-        };
-        table.replaceChildren(...rowsOf(state, answer, opened.place, open));
-        return [
-          note(leadText(state, answer)),
-          element('div', { class: 'hl-scroll' }, table),
-          note(say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')),
-          note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
-        ];
+        draw(state, answer);
+        return [node];
       },
     };
   },
 };
+
+function contentOf(state, answer, { view, place }, choose) {
+  const first = firstView(answer);
+  const shown = view === 'jacobian' && !answer.jacobian ? first : (view ?? first);
+  const names = { jacobian: say('Jacobian lens'), direct: say('Logit lens'), encoder: say('Encoder') };
+  const views = answer.jacobian
+    ? [first, first === 'direct' ? 'jacobian' : 'direct', 'encoder']
+    : ['direct', 'encoder'];
+  const buttons = views.map((name) =>
+    actionButton(names[name], () => choose({ view: name, place: null }), { 'aria-pressed': String(name === shown) }),
+  );
+  const open = (own) => choose({ place: place === own ? null : own });
+  return [
+    tabs(say('Which lens'), ...buttons),
+    ...(shown === 'encoder'
+      ? encoderOf(state, answer)
+      : wordsOf(state, answer, shown === 'direct' ? answer : { ...answer, ...answer.jacobian }, place, open)),
+    ...(answer.measured
+      ? []
+      : [
+          note(
+            say('Nobody has made the Jacobian lens of this model. This command does: {command}', {
+              command: `python -m viz study ${state.record.model.name} --sentences FILE`,
+            }),
+          ),
+        ]),
+  ];
+}
+
+// The lens whose first choice is the word of the translation more often, over many sentences.
+function firstView({ jacobian, measured }) {
+  return jacobian && sum(measured.decoder.jacobian) > sum(measured.decoder.direct) ? 'jacobian' : 'direct';
+}
+
+function tableOf(count, ...rows) {
+  const table = element('table', { class: 'hl-layers' }, ...rows);
+  table.style.setProperty('--hl-layers', count);
+  return element('div', { class: 'hl-scroll' }, table);
+}
+
+function headOf(count) {
+  const layers = Array.from({ length: count }, (_, layer) => element('th', { scope: 'col' }, String(layer + 1)));
+  return element('thead', {}, element('tr', {}, element('th', { scope: 'col' }, say('layer')), ...layers));
+}
+
+function wordsOf(state, answer, found, place, open) {
+  const isDirect = found === answer;
+  return [
+    note(leadText(state, found)),
+    tableOf(found.words.length, ...rowsOf(state, found, place, open)),
+    note(
+      isDirect
+        ? say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')
+        : say(
+            'In this sentence: the likeliest word after what all later layers do to such a state on average (their mean Jacobian), and its probability.',
+          ),
+    ),
+    note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
+    ...(answer.measured ? [note(worthOf(answer))] : []),
+  ];
+}
+
+function byLayer(values, write) {
+  return values.map(write).join(' · ');
+}
+
+// How often each lens is right, which says why one of them comes first.
+function worthOf(answer) {
+  const { sentences: count, decoder } = answer.measured;
+  const values = { jacobian: byLayer(decoder.jacobian, percent), direct: byLayer(decoder.direct, percent) };
+  const order =
+    firstView(answer) === 'jacobian' ? say('So the Jacobian lens comes first.') : say('So the logit lens comes first.');
+  const shares = sayCount(
+    count,
+    'Over {count} sentence the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
+    'Over {count} sentences the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
+    values,
+  );
+  return `${shares} ${order}`;
+}
+
+// A line for each source token.
+function encoderOf({ record }, { encoder, measured }) {
+  const lines = record.tokens.source.map((token, row) => {
+    const cells = encoder.map((values) => element('td', {}, numberText(fixed(values[row], 2))));
+    return element('tr', {}, element('th', { scope: 'row' }, tokenText(token)), ...cells);
+  });
+  const nearness = say(
+    'How near the state after that layer is to the last state of its token (cosine, 1 is the same direction).',
+  );
+  return [
+    tableOf(encoder.length, headOf(encoder.length), element('tbody', {}, ...lines)),
+    note(nearness),
+    ...(measured ? [note(worthOfEncoder(measured))] : []),
+  ];
+}
+
+function worthOfEncoder({ sentences: count, encoder: { direct, jacobian } }) {
+  const write = (value) => fixed(value, 2);
+  return sayCount(
+    count,
+    'Over {count} sentence, by layer: {direct}; through the mean Jacobian of the later layers {jacobian}. The table shows the states as they are.',
+    'Over {count} sentences, by layer: {direct}; through the mean Jacobian of the later layers {jacobian}. The table shows the states as they are.',
+    { direct: byLayer(direct, write), jacobian: byLayer(jacobian, write) },
+  );
+}
 
 function leadText({ record, step }, { words, leads_from: leads }) {
   const word = visible(record.tokens.predicted[step]);
@@ -45,12 +150,6 @@ function leadText({ record, step }, { words, leads_from: leads }) {
 
 function rowsOf({ record, step: current }, answer, place, open) {
   const layers = answer.words.map((_, layer) => layer);
-  const head = element(
-    'tr',
-    {},
-    element('th', { scope: 'col' }, say('layer')),
-    ...layers.map((layer) => element('th', { scope: 'col' }, String(layer + 1))),
-  );
   const lines = record.tokens.predicted.flatMap((token, step) => {
     const cells = layers.map((layer) => element('td', {}, cellOf(answer, layer, step, place, open)));
     const name = element('th', { scope: 'row' }, tokenText(token));
@@ -58,7 +157,7 @@ function rowsOf({ record, step: current }, answer, place, open) {
     const [layer, of] = place?.split('.').map(Number) ?? [];
     return of === step ? [line, likeliest(answer, layer, step)] : [line];
   });
-  return [element('thead', {}, head), element('tbody', {}, ...lines)];
+  return [headOf(layers.length), element('tbody', {}, ...lines)];
 }
 
 function cellOf(answer, layer, step, place, open) {

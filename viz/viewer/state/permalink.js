@@ -5,13 +5,13 @@
 import { chosenValue, valueNamed } from '../values/values.js';
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
 import { KINDS, givenIds, targetIds } from '../domain/payload.js';
-import { importanceOf, sortsOf } from './measures.js';
+import { importanceOf, measuresOf, sortsOf } from './measures.js';
 import { NO_SIDE_B, SIDE_B_BY } from './comparison.js';
 import { QUESTIONS } from '../instruments/instruments.js';
 import { longPrefix, shortPrefix } from '../domain/source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
-import { BASELINES, CHOICES, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
+import { BASELINES, CHOICES, FOUND_OVER, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
 import { chosenLanguage } from '../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
@@ -45,6 +45,7 @@ export function toAddress(opened) {
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';
+  if (state.finder) parameters.find = [state.finder.over, state.finder.x, state.finder.y].join('.');
   if (state.questions.length > 0) parameters.ask = state.questions.join(',');
   if (state.other !== null) parameters.other = state.other;
   if (state.gold !== '') parameters.gold = state.gold;
@@ -191,6 +192,7 @@ export function fromAddress(address, record) {
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', 0, 1) ?? CHOICES.threshold,
     flow: number(parameters, 'flow', THRESHOLDS.flow, 1) ?? CHOICES.flow,
+    finder: finderOf(parameters.get('find') ?? '', record),
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
@@ -231,6 +233,14 @@ export function viewOfAddress(address) {
     marksImportance: parameters.get('marks') === 'importance',
     sortsByImportance: parameters.get('sort') === 'importance',
   };
+}
+
+// The open head finder: which sentences, and the measures of both axes.
+function finderOf(text, record) {
+  const [over, x, y, ...more] = text.split('.');
+  const names = measuresOf(record).map(({ name }) => name);
+  const isKnown = more.length === 0 && FOUND_OVER.includes(over) && [x, y].every((name) => names.includes(name));
+  return isKnown ? { over, x, y } : CHOICES.finder;
 }
 
 function questionsOf(text) {

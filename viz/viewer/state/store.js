@@ -18,6 +18,7 @@ export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 /** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const FOUND_OVER = ['sentence', 'corpus', 'own']; // which sentences the head finder is about
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 /** @type {readonly Head[]} */
 export const NO_HEADS = Object.freeze([]);
@@ -49,6 +50,7 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
+  finder: null, // the open head finder, { over, x, y }: which sentences, and the measures of both axes
   questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
@@ -98,6 +100,7 @@ export const EMPTY = Object.freeze({
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
+  waiting: '', // the newest place in the queue or progress
   translating: null, // the same while the page waits for a translation
   page: Object.freeze({
     site: Object.freeze({}), // what the page knows of its models: examples and languages

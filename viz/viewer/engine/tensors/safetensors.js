@@ -2,6 +2,7 @@
 
 import { fault } from '../../locales/language.js';
 
+export const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits
 const BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1, U8: 1 };
 const damaged = () => fault('A file of this model is damaged; load it again.');
 
@@ -35,6 +36,20 @@ export function toFloat32({ type, bytes }) {
   const codes = new Uint16Array(bytes.slice().buffer);
   if (type === 'F16') return Float32Array.from(codes, halfToFloat);
   return new Float32Array(Uint32Array.from(codes, (code) => code << 16).buffer); // BF16 is the upper half
+}
+
+// A matrix among the tensors, as `createProducts` takes it, without a bias; null for what is no matrix.
+export function storedMatrix(tensors, name) {
+  const { shape, type, bytes } = tensors.get(name);
+  if (shape.length !== 2 || name.endsWith(SCALES)) return null;
+  const scales = tensors.get(name + SCALES);
+  return {
+    outputs: shape[0],
+    inputs: shape[1],
+    values: type === 'I8' ? new Int8Array(bytes.slice().buffer) : toFloat32(tensors.get(name)),
+    scales: scales ? toFloat32(scales) : null,
+    bias: null,
+  };
 }
 
 function halfToFloat(code) {

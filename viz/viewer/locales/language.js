@@ -68,6 +68,7 @@ export function say(text, values = {}) {
 
 // A text about a count, which is its value {count}: `one` for 1 in English, else `other`, which is also the key.
 export function sayCount(count, one, other, values = {}) {
+  if (areLetters && OF_LETTERS[other]) return say(other, { count, ...values }); // of many
   const forms = spoken.texts[other] ?? { one, other };
   return fill(forms[spoken.plurals.select(count)] ?? forms.other, { count, ...values }).join('');
 }

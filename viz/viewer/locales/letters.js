@@ -99,6 +99,11 @@ export const OF_LETTERS = {
     '{kind}, layer {layer}: “{row}” reads “{column}”, {share} of the letter. The heads add up to that:',
   'In this sentence: the likeliest word if the model stopped after that layer, and its probability.':
     'In this word: the likeliest letter if the model stopped after that layer, and its probability.',
+  'In this sentence: the likeliest word after what all later layers do to such a state on average (their mean Jacobian), and its probability.':
+    'In this word: the likeliest letter after what all later layers do to such a state on average (their mean Jacobian), and its probability.',
+  'Over {count} sentences the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.':
+    'Over {count} inputs the likeliest letter is the one that is written, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
+  'The likeliest words of each step': 'The likeliest letters of each step',
   'Outlined: the word of the translation, once it stays the likeliest up to the last layer.':
     'Outlined: the letter that is written, once it stays the likeliest up to the last layer.',
   'Step {step}: after the last layer another word leads, and “{word}” was taken.':

@@ -245,20 +245,24 @@ def compare(trained: Trained, folder: Path) -> Iterator[str]:
     """What is equal between the toolkit and the imported model."""
     import_model(str(trained.path), folder / "imported", 32, trained.told)
     translator = Translator.load(folder / "imported")
-    equal, worst, compared = 0, 0.0, 0
+    equal, cut, worst, compared = 0, 0, 0.0, 0
     for place, sentence in texts(folder / "dev.de").items():
         if place not in trained.texts:
             continue
         found = translator.translate(sentence)
-        equal += found.text == trained.texts[place]
-        if found.text == trained.texts[place] and place in trained.weights:
+        theirs = trained.texts[place]
+        equal += found.text == theirs
+        cut += found.text != theirs and (theirs.startswith(found.text) or found.text.startswith(theirs))
+        if found.text == theirs and place in trained.weights:
             cross = found.attention.cross[-1]
             ours = cross.mean(0) if trained.head is None else cross[trained.head]
-            theirs = trained.weights[place]
-            rows, columns = (min(sizes) for sizes in zip(ours.shape, theirs.shape, strict=True))
-            worst = max(worst, float((ours[:rows, :columns] - theirs[:rows, :columns]).abs().max()))
+            printed = trained.weights[place]
+            rows, columns = (min(sizes) for sizes in zip(ours.shape, printed.shape, strict=True))
+            worst = max(worst, float((ours[:rows, :columns] - printed[:rows, :columns]).abs().max()))
             compared += 1
     yield f"{equal} of {len(trained.texts)} translations are equal"
+    if cut:
+        yield f"{cut} up to the length at which one of the two stops"
     yield f"the cross-attention of {compared} differs by at most {worst:.1e}"
 
 

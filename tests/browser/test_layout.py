@@ -135,10 +135,13 @@ def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
 
 
 @pytest.mark.parametrize("width", [640, 195])
-def test_letters_of_twice_the_size_scroll_only_downwards(visit: Visit, address: str, width: int):
+def test_letters_of_twice_the_size_scroll_only_downwards(
+    visit: Visit, address: str, static: str, width: int
+) -> None:
     """At 200 % a window of 1280 pixels has the room of 640, a phone of 390 that of 195."""
-    page = visit(address, width, 422)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for url, locale in ((address, "en-US"), (static, "en-US"), (static, "de-DE")):
+        page = visit(url, width, 422, locale=locale)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, locale)
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +162,15 @@ LETTERS = "(one) => Number.parseFloat(getComputedStyle(one).fontSize)"
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_everything_grows_with_the_letters_of_the_browser(
-    large_letters: Browser, address: str, width: int, height: int
+    large_letters: Browser, address: str, static: str, width: int, height: int
 ) -> None:
     page = large_letters.new_page(viewport={"width": width, "height": height})
+    for locale in ("fr-FR", "it-IT"):  # the longest words of the top bar
+        other = large_letters.new_page(viewport={"width": width, "height": height}, locale=locale)
+        other.goto(static)
+        other.locator(".hl-thumbnail").first.wait_for()
+        assert other.evaluate(SIDEWAYS) <= 0, locale
+        other.close()
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
     for place, usual in {

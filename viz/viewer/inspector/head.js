@@ -1,7 +1,7 @@
 // The panel Head: the role and the measures of the chosen head.
 
 import { element, replaceKeepingFocus } from '../drawing/dom.js';
-import { fixed } from '../drawing/numbers.js';
+import { fixed, wholePercent } from '../drawing/numbers.js';
 import { measuresOf } from '../state/measures.js';
 import { evidenceOf, isTaught, nearestRole, roleDefinition, rolesWithoutCase } from '../domain/roles.js';
 import { sum } from '../domain/math.js';
@@ -116,12 +116,7 @@ function roleOfOne(state, one, role) {
 
 // "previous token 63 %".
 function shareOfRole({ role, value }) {
-  return say('{role} {share} %', { role: tell(role), share: shareText(value) });
-}
-
-// In per cent, rounded down, so that a share below a threshold does not read as the threshold.
-function shareText(value) {
-  return Math.floor(100 * value + 1e-6);
+  return say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
 }
 
 // The role over the corpus: the share of the same role, or the other role, pale where this sentence has no case of it.
@@ -138,7 +133,7 @@ function studiedRole(state, one, here) {
       element('p', { class: 'hl-role hl-no-case' }, ...roleName(record, role).childNodes),
       note(
         say('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
-          share: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+          share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
           count: study.sentences,
         }),
       ),
@@ -148,11 +143,18 @@ function studiedRole(state, one, here) {
   return [note(studied(state), ' ', found)];
 }
 
-// How clear a role is in this sentence and over the corpus.
+// How clear a role is in this sentence and over the corpus, by what its measure counts.
+const SHARES = {
+  offset_share: (values) =>
+    say('its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences', values),
+  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences', values),
+  focus: (values) => say('source focus {here} % here, {there} % over {count} sentences', values),
+};
+
 function bothShares(record, study, one, role) {
-  return say('{here} % here, {there} % over {count} sentences', {
-    here: shareText(evidenceHere(record, one, role)),
-    there: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+  return SHARES[record.definitions.roles[role].measure]({
+    here: wholePercent(evidenceHere(record, one, role)),
+    there: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
     count: study.sentences,
   });
 }

@@ -231,7 +231,8 @@ def test_a_model_that_nobody_has_measured_says_how(show: Show):
 def test_the_heads_that_can_go_are_muted_in_this_sentence(page: Page):
     panel = open_panel(page, "What if")
     panel.get_by_text("How many heads can go?").click()
-    slider = panel.get_by_label("Heads removed")
+    slider = panel.get_by_role("slider", name="Heads removed")
+    expect(panel.get_by_role("img", name="BLEU with up to 2 heads removed")).to_have_count(1)
     expect(slider).to_have_value("1")
     expect(panel).to_contain_text("Without 1 head: BLEU 29.0 instead of 30.0")
     slider.focus()

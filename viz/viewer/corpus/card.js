@@ -120,7 +120,7 @@ function histogram(title, counts, nameOf) {
   return element(
     'figure',
     {},
-    element('figcaption', {}, title, numberText(textOf(counts[place], place))),
+    element('figcaption', {}, element('span', {}, title), numberText(textOf(counts[place], place))),
     picture,
     ends,
   );

@@ -6,6 +6,7 @@ import { measuresOf } from '../state/measures.js';
 import { evidenceOf, isTaught, nearestRole, roleDefinition, rolesWithoutCase } from '../domain/roles.js';
 import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
+import { titleOfHeads } from '../state/labels.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { chosenHeads, isMemory } from '../domain/heads.js';
 import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
@@ -79,7 +80,7 @@ function measuresOfHeads(state, open) {
 function cardTitle(state, heads) {
   const layer = state.layer + 1;
   if (state.selection.length > 0) return sayCount(heads.length, 'Mean of {count} head', 'Mean of {count} heads');
-  if (state.head !== null) return say('Layer {layer}, head {head}', { layer, head: state.head + 1 });
+  if (state.head !== null) return titleOfHeads(state);
   return sayCount(heads.length, 'Layer {layer}, mean of {count} head', 'Layer {layer}, mean of {count} heads', {
     layer,
   });
@@ -105,7 +106,15 @@ function roleOfOne(state, one, role) {
   const nearest = nearestRole(record, one);
   const lines =
     role === 'mixed' && nearest
-      ? [roleName(record, role), note(say('nearest: {role}, too little for the role', { role: shareOfRole(nearest) }))]
+      ? [
+          roleName(record, role),
+          note(
+            say('nearest: {role}; the role needs {least} %', {
+              role: shareOfRole(nearest),
+              least: wholePercent(nearest.least),
+            }),
+          ),
+        ]
       : [roleName(record, role)];
   const how = aboutModel(state).origin
     ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
@@ -126,7 +135,8 @@ function studiedRole(state, one, here) {
   const [kind, layer, head] = one;
   const role = study?.roles[kind][layer]?.[head];
   if (!role || isMemory(record, kind)) return [];
-  if (role === here && role !== 'mixed') return [note(bothShares(record, study, one, role))];
+  if (role === here && role !== 'mixed')
+    return [note(bothShares(record, study, one, role), ...ofEvenRows(record, kind, role))];
   const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [
@@ -138,8 +148,11 @@ function studiedRole(state, one, here) {
         }),
       ),
     ];
+  const value = evidenceHere({ ...study, definitions: record.definitions }, one, role);
   const found =
-    role === 'mixed' && nearest ? say('mixed, nearest: {role}', { role: shareOfRole(nearest) }) : tell(role);
+    role === 'mixed' && nearest
+      ? say('mixed, nearest: {role}', { role: shareOfRole(nearest) })
+      : shareOfRole({ role, value });
   return [note(studied(state), ' ', found)];
 }
 
@@ -157,6 +170,12 @@ function bothShares(record, study, one, role) {
     there: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
     count: study.sentences,
   });
+}
+
+// What rows without any preference would have: in a short sentence that may be much.
+function ofEvenRows({ even }, kind, role) {
+  const share = even?.[kind]?.[role];
+  return share > 0 ? [' ', say('Even rows would have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
 function evidenceHere({ definitions, measures }, [kind, layer, head], role) {

@@ -76,8 +76,8 @@ bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside efloma
 bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
 	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)
 
-toolkits: $(TESTS_INSTALLED) ## record again what the code of JoeyNMT, OpenNMT-py, eole and fairseq computes, for the tests
-	$(PYTHON) -m tests.benchmarks.toolkits
+toolkits: $(TESTS_INSTALLED) ## record again what the code of JoeyNMT, OpenNMT-py, eole and fairseq computes; ARGS="--data FOLDER" lets them train
+	$(PYTHON) -m tests.benchmarks.toolkits $(ARGS)
 
 findings: $(TESTS_INSTALLED) ## print what Headlight claims beside published tables; ARGS="--judged FILE" adds judged translations
 	$(PYTHON) -m tests.benchmarks.findings $(ARGS)

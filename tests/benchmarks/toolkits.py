@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import torch
+import tyro
 from torch import nn
 
 ROOT = Path(__file__).parents[2]
@@ -284,7 +285,15 @@ def fairseq() -> Iterator[Recorded]:
         yield f"fairseq-{name}", record("fairseq 0.12.3.1", model, kept, score)
 
 
-def main() -> None:
+def main(data: Path | None = None) -> None:
+    """Record what the toolkits' own code computes.
+
+    Args:
+        data: A folder with train.de and train.en: each toolkit trains a model instead, which is imported.
+    """
+    if data is not None:
+        importlib.import_module("tests.benchmarks.trained_toolkits").main(data)
+        return
     install()
     found = dict(one for toolkit in (joeynmt, opennmt, eole, fairseq) for one in toolkit())
     RECORD.write_text(json.dumps(found), "utf-8")
@@ -292,4 +301,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -159,7 +159,7 @@ class Tabs:
         page.evaluate("localStorage.clear()")
         page.goto(url)
         if waits:
-            page.locator(".hl-thumbnail").first.wait_for()
+            page.locator(".hl-thumbnail").first.wait_for(state="attached")  # a guess of Learn hides it
         return page
 
     def _answer(self, request: dict[str, Any]) -> Any:

@@ -118,12 +118,14 @@ async function openAddress(server, address, { chosen, isWanted }) {
   if (wanted.showsMuted) await showMutedOnes(server, isWanted);
 }
 
-// A plain link to a chapter of Learn opens the tab and the question with which the chapter begins.
+// A plain link to a chapter of Learn opens the kind of attention, the tab and the question with which the chapter begins.
 function withChapter(address) {
   const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
-  const { panel, ask } = CHAPTERS[courseOfAddress(address).learn - 1]?.view ?? {};
+  const { kind, panel, ask } = CHAPTERS[courseOfAddress(address).learn - 1]?.view ?? {};
   if (given.kind) return address; // of a view that was shared
-  return `#${new URLSearchParams({ ...(panel && { panel }), ...(ask && { ask }), ...given })}`;
+  const isUsual = kind === undefined || kind === CHOICES.kind; // then the head is the clearest one
+  const begin = { ...(!isUsual && { kind }), ...(panel && { panel }), ...(ask && { ask }) };
+  return `#${new URLSearchParams({ ...begin, ...given })}`;
 }
 
 async function openWanted(server, { forced, hypothesis, training, showsReference }, isWanted) {

@@ -145,8 +145,8 @@ export function cancel() {
   store.get().translating?.cancel();
 }
 
-function showWaiting({ translating }, before) {
-  if (translating === before.translating) return;
+function showWaiting({ translating, waiting }, before) {
+  if (translating === before.translating && waiting === before.waiting) return;
   document.body.classList.toggle('hl-pending', translating !== null);
   document.querySelector('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
 }

@@ -203,6 +203,7 @@ interface State extends View, Choices {
   aside: Partial<State> | null;
   drawing: { source: number | null } | null;
   busy: any;
+  waiting: string;
   translating: any;
   page: any;
   error: string | null;
@@ -297,4 +298,6 @@ interface Translator {
   language: any;
   kept: any; // the last reading and pass without gates
 }
-type Gates = (kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null;
+type Gates = ((kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null) & {
+  isOfEncoder?: boolean;
+};

@@ -40,8 +40,8 @@ export function followTyping(store, isHere) {
     isLive = target.checked;
     useStorage((storage) => storage.setItem(STORED, isLive ? 'on' : 'off'));
   });
-  store.subscribe(({ translating, page }, before) => {
-    if (translating === before.translating) return;
+  store.subscribe(({ translating, waiting, page }, before) => {
+    if (translating === before.translating && waiting === before.waiting) return;
     if (translating?.waiting && page.typed > 0) isCrowded = true;
     const drawn = document.querySelector(SWITCH); // Gradio may draw it late
     if (drawn) drawn.checked = isLive;

@@ -67,10 +67,14 @@ def write(name: str, folder: Path) -> Path:
         saved = {"model": state, "generator": output, "vocab": vocabulary, "optim": {"state": {}}}
         torch.save(saved | {"opt": argparse.Namespace(**settings)}, folder / "model_step_5.pt")
     elif toolkit == "eole":
-        save_file({key: value.clone() for key, value in state.items()}, folder / "model.00.safetensors")
-        (folder / "config.json").write_text(json.dumps({"model": settings, "training": {}}))
+        step = folder / "step_5"
+        step.mkdir()
+        save_file({key: value.clone() for key, value in state.items()}, step / "model.00.safetensors")
+        (step / "config.json").write_text(json.dumps({"model": settings, "training": {}}))
         vocabulary = {"src": source, "tgt": target, "decoder_start_token": "<s>"}
-        (folder / "vocab.json").write_text(json.dumps(vocabulary))
+        (step / "vocab.json").write_text(json.dumps(vocabulary))
+        for path in step.iterdir():  # the folder has links to the last step
+            (folder / path.name).symlink_to(f"step_5/{path.name}")
     else:
         model = argparse.Namespace(**settings)
         task = {"source_lang": "de", "target_lang": "en"}

@@ -383,15 +383,6 @@ def test_directory_may_be_a_link_itself(directory: Path, tmp_path: Path) -> None
     assert load(tmp_path / "link").model.config == load(directory).model.config
 
 
-def test_a_file_may_be_a_link_into_a_folder_of_the_directory(directory: Path) -> None:
-    expected = load(directory).model.config
-    (directory / "step_300").mkdir()
-    for name in (CONFIG, WEIGHTS):
-        (directory / name).rename(directory / "step_300" / name)
-        (directory / name).symlink_to(f"step_300/{name}")
-    assert load(directory).model.config == expected
-
-
 @pytest.mark.parametrize("kind", ["bpe", "word", "character"])
 def test_rules_of_every_kind_are_known(kind: Any, tmp_path: Path) -> None:
     trained(kind).save(tmp_path / TOKENIZER)

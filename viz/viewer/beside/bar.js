@@ -9,7 +9,7 @@ import { actionButton, tabs } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LONGEST_TEXT = 2000; // characters that fit into a link
-const OF_B = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
+const OF_B = ['busy', 'waiting', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
 // `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
@@ -136,7 +136,7 @@ function writeNotice({ servers, notice }, state) {
   const states = servers.map(({ store }) => store.get());
   const error = states.find((one) => one.error)?.error;
   const busy = states.find((one) => one.busy)?.busy;
-  const text = busy ? `${busy.what} … ${busy.waiting ?? ''}` : (error ?? remarkOf(servers, state));
+  const text = busy ? `${busy.what} … ${busy.waiting}` : (error ?? remarkOf(servers, state));
   if (notice.textContent === text) return;
   notice.textContent = notice.title = text;
   notice.classList.toggle('hl-loss', !busy && Boolean(error));

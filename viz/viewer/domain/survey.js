@@ -5,7 +5,7 @@ import { sum } from './math.js';
 import { roleOf } from './roles.js';
 
 export const MOST_SENTENCES = 200;
-const LISTED = 10; // hits and pairs of a head
+export const LISTED = 10; // hits and pairs of a head
 const ALIKE = 3;
 
 // The sentences of a pasted text: its lines, or if it is one line, what ends with a full stop or the like.
@@ -23,44 +23,46 @@ export function partOf(sentences, start) {
   return tooMany < 0 ? part : part.slice(0, Math.max(1, tooMany));
 }
 
-// Adds the answer about the sentences from `start` on; `survey` is null at first.
-export function addSurvey(survey, answer, start) {
-  const moved = move(answer, start);
-  if (!survey) return moved;
-  const kinds = { ...survey.kinds };
-  for (const [kind, found] of Object.entries(moved.kinds)) kinds[kind] = kinds[kind] ? join(kinds[kind], found) : found;
-  return {
-    sentences: { ...survey.sentences, ...moved.sentences },
-    skipped: [...survey.skipped, ...moved.skipped],
-    kinds,
-  };
+// Adds the answer about the sentences from `start` on to the survey, which is null at first. An answer names sentences by their
+// place in it, the survey by their place among all.
+export function addSurvey(survey, { sentences, skipped, kinds }, start) {
+  const found = { ...(survey ?? { sentences: {}, skipped: [], kinds: {} }) };
+  for (const [place, one] of Object.entries(sentences)) found.sentences[Number(place) + start] = one;
+  found.skipped.push(...skipped.map(([place, reason]) => [place + start, reason]));
+  for (const [kind, one] of Object.entries(kinds)) {
+    const known = found.kinds[kind] ?? { rows: 0, heads: one.heads.map((layer) => layer.map(createHead)) };
+    one.heads.forEach((layer, at) => layer.forEach((head, place) => addHead(known.heads[at][place], head, start)));
+    const [pool, distances] = ['pool', 'distances'].map((name) =>
+      known[name] ? added(known[name], one[name]) : one[name],
+    );
+    found.kinds[kind] = { rows: known.rows + one.rows, pool, distances, heads: known.heads };
+  }
+  return found;
 }
 
-// Sentences are named by their place in the answer; here, by their place among all.
-function move({ sentences, skipped, kinds }, start) {
-  const head = (one) => ({
-    ...one,
-    hits: one.hits.map(([weight, place, ...cell]) => [weight, place + start, ...cell]),
-  });
-  return {
-    sentences: Object.fromEntries(Object.entries(sentences).map(([place, one]) => [Number(place) + start, one])),
-    skipped: skipped.map(([place, reason]) => [place + start, reason]),
-    kinds: Object.fromEntries(
-      Object.entries(kinds).map(([kind, found]) => [
-        kind,
-        { ...found, heads: found.heads.map((row) => row.map(head)) },
-      ]),
-    ),
-  };
+function createHead() {
+  return { hits: [], pairs: new Map(), read_pairs: new Map(), roles: {} };
 }
 
-function join(one, other) {
-  return {
-    rows: one.rows + other.rows,
-    pool: added(one.pool, other.pool),
-    distances: one.distances.map((row, place) => row.map((value, column) => value + other.distances[place][column])),
-    heads: one.heads.map((row, layer) => row.map((head, place) => joinHeads(head, other.heads[layer][place]))),
-  };
+function addHead(known, { hits, pairs, read_pairs: read, roles }, start) {
+  const moved = hits.map(([weight, place, ...cell]) => [weight, place + start, ...cell]);
+  known.hits = [...known.hits, ...moved].sort(byWeight).slice(0, LISTED);
+  addPairs(known.pairs, pairs);
+  addPairs(known.read_pairs, read);
+  for (const [role, count] of Object.entries(roles)) known.roles[role] = (known.roles[role] ?? 0) + count;
+}
+
+// Counts of pairs of texts, [query, key, count] by a name.
+function addPairs(known, pairs) {
+  for (const [query, key, count] of pairs) {
+    const name = JSON.stringify([query, key]);
+    known.set(name, [query, key, (known.get(name)?.[2] ?? 0) + count]);
+  }
+}
+
+// The largest first, then the earlier sentence.
+export function byWeight(one, other) {
+  return other[0] - one[0] || one[1] - other[1];
 }
 
 // Numbers in the same form, added.
@@ -111,30 +113,13 @@ function headsOf({ queries, sums, counts, able }, offsets) {
   );
 }
 
-function joinHeads(one, other) {
-  const hits = [...one.hits, ...other.hits].sort((a, b) => b[0] - a[0] || a[1] - b[1]).slice(0, LISTED);
-  const [pairs, read] = ['pairs', 'read_pairs'].map((name) => joinPairs(one[name], other[name]));
-  const roles = { ...one.roles };
-  for (const [role, count] of Object.entries(other.roles)) roles[role] = (roles[role] ?? 0) + count;
-  return { hits, pairs, read_pairs: read, roles };
-}
-
-function joinPairs(pairs, others) {
-  const counts = new Map();
-  for (const [query, key, count] of [...pairs, ...others]) {
-    const name = JSON.stringify([query, key]);
-    counts.set(name, (counts.get(name) ?? 0) + count);
-  }
-  return [...counts].map(([name, count]) => JSON.parse(name).concat(count));
-}
-
 // What one head does: { hits, pairs, roles, sentences, alike }; null if no sentence could be read. The pairs name the token
 // that a row predicts, or with an offset of −1 the one that it reads.
 export function headSurvey({ kinds }, [kind, layer, head], offset = 0) {
   const found = kinds[kind];
   const one = found?.heads[layer]?.[head];
   if (!one) return null;
-  const pairs = [...(offset < 0 ? one.read_pairs : one.pairs)].sort((a, b) => b[2] - a[2]).slice(0, LISTED);
+  const pairs = [...(offset < 0 ? one.read_pairs : one.pairs).values()].sort((a, b) => b[2] - a[2]).slice(0, LISTED);
   const roles = Object.entries(one.roles).sort((a, b) => b[1] - a[1]);
   return { hits: one.hits, pairs, roles, sentences: sum(Object.values(one.roles)), alike: alikeTo(found, layer, head) };
 }

@@ -1,10 +1,10 @@
 // Analysis of heads: importance, norm-based weights and single cells, as model/analysis defines them.
 
-import { matchInOrder, sum } from '../domain/math.js';
+import { dot, matchInOrder, sum } from '../domain/math.js';
 import { predict } from './model.js';
 import { gatesOf } from './interventions.js';
 import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
-import { kindsOf } from './payload.js';
+import { kindsOf, rounded } from './payload.js';
 import { softmax } from './tensors/vectors.js';
 import { pass, read } from './translator.js';
 import { message } from '../locales/language.js';
@@ -140,35 +140,36 @@ function vectorNorms(network, kind, layer, memory, count) {
   );
 }
 
-// How one weight is computed: query, key, products, scores and softmax of the row, and what each key adds.
+// How the weight at `row` and `column` of a head is computed: query, key, products, scores and softmax of the row, and what each
+// key adds.
 export function cellOf({ model: { network } }, trace, { kind, layer, head, row, column }) {
-  const { headWidth, width } = network;
+  const { headWidth } = network;
   const { columns, queries, memories } = trace[kind];
-  const memory = memories[layer];
-  const slice = ({ array, start, stride }, place) =>
-    Array.from(array.subarray(start + place * stride, start + place * stride + width)).slice(
-      head * headWidth,
-      (head + 1) * headWidth,
-    );
-  const query = slice(queries[layer], row);
-  const keys = Array.from({ length: columns }, (_, place) => slice(memory, place));
+  const vectorAt = ({ array, start, stride }, place) =>
+    array.subarray(start + place * stride + head * headWidth).subarray(0, headWidth);
+  const query = vectorAt(queries[layer], row);
+  const keys = Array.from({ length: columns }, (_, place) => vectorAt(memories[layer], place));
   const scale = headWidth ** -0.5;
-  const dot = (key) => key.reduce((total, value, place) => total + value * query[place], 0);
+  const scores = keys.map((key) => dot(key, query) * scale);
   const allowed = kind === 'decoder' ? row + 1 : columns;
-  const scores = keys.map((key, place) => (place < allowed ? dot(key) * scale : null));
-  const weights = Float32Array.from(scores.slice(0, allowed));
+  const weights = new Float32Array(columns).fill(-Infinity);
+  weights.set(scores.slice(0, allowed));
   softmax(weights);
-  const norms = vectorNorms(network, kind, layer, memory, columns)[head];
-  const all = scores.map((_, place) => weights[place] ?? 0);
+  const norms = vectorNorms(network, kind, layer, memories[layer], columns)[head].map(
+    (norm, key) => norm * weights[key],
+  );
+  const all = (values) => Array.from(values, rounded);
   return {
-    query,
-    key: keys[column],
-    products: keys[column].map((value, place) => value * query[place]),
+    query: all(query),
+    key: all(keys[column]),
+    products: all(keys[column].map((value, place) => value * query[place])),
+    bias: 0,
     scale,
-    score: dot(keys[column]) * scale,
-    scores,
-    weights: all,
-    norms: all.map((weight, place) => weight * norms[place]),
+    score: scores[column],
+    scores: scores.map((score, key) => (key < allowed ? rounded(score) : null)),
+    weights: all(weights),
+    norm: norms[column],
+    row_norms: all(norms),
   };
 }
 

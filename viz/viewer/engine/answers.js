@@ -16,7 +16,7 @@ import { removal } from './removal.js';
 import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
-import { pass, read, score, targetIds, translate } from './translator.js';
+import { pass, read, score, searchFor, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
 const [SENTENCES, LISTS] = [
@@ -33,7 +33,7 @@ const HANDLERS = {
   mute,
   importance: headImportance,
   transformed_norm: norms,
-  cell,
+  cell: ({ translator }, asked) => cellOf(translator, traceOf(translator, asked), asked),
   beams,
   corpus,
   lens: async (loaded, asked) => {
@@ -159,16 +159,17 @@ async function headImportance(loaded, asked, pause) {
 // What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
 // muted that it needs most.
 async function summaryOf(loaded, asked, pause) {
-  const { parameters, network } = loaded.translator.model;
+  const { model, tokenizers } = loaded.translator;
+  const { parameters, network } = model;
   const { encoder, decoder, heads: width } = network;
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= LIMITS.head_work;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
   const needed = isSmall ? mostNeeded(changes) : [];
   for (const head of needed) {
-    const gates = gatesOf(network, [head]);
-    const { text } = translate(loaded.translator, asked.text, { ...optionsOf(asked), gates });
-    heads.push({ head, text });
+    const muting = { ...optionsOf(asked), gates: gatesOf(network, [head]) };
+    const { ids } = searchFor(loaded.translator, asked.text, muting);
+    heads.push({ head, text: tokenizers.target.decode(ids) });
     await pause(message('{done} of {count} heads', { done: heads.length, count: needed.length }));
   }
   const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
@@ -177,10 +178,7 @@ async function summaryOf(loaded, asked, pause) {
     lens: await HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,
-    rivals: rivals.map(({ step, id }) => {
-      const given = [...asked.ids.slice(0, step), id];
-      return withWord(translate(loaded.translator, asked.text, { ...optionsOf(asked), prefix: given }), step);
-    }),
+    rivals: rivals.map(({ step, id }) => wordAt(loaded.translator, asked, step, id)),
   };
 }
 
@@ -198,11 +196,20 @@ function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternativ
     .map(({ step, other }) => ({ step, id: other.id }));
 }
 
-// The word of a step whose token was forced.
-function withWord({ tokens: { predicted } }, step) {
-  const { id, word } = predicted[step];
-  const pieces = predicted.filter((one) => one.word === word).map(({ text }) => text);
-  return { step, id, text: pieces.join('').trim(), pieces: pieces.length };
+// The word that begins with another token at a step. The search ends when all that it keeps has the same word there.
+function wordAt(translator, asked, step, id) {
+  const wordOf = (ids) => {
+    const tokens = translator.tokenizers.target.tokens(ids);
+    const pieces = tokens.filter(({ word }) => word === tokens[step].word).map(({ text }) => text);
+    return { text: pieces.join('').trim(), pieces: pieces.length, isWhole: tokens.at(-1).word !== tokens[step].word };
+  };
+  const isEnough = (all) => {
+    const [first, ...others] = all.map(wordOf);
+    return first.isWhole && others.every(({ text, isWhole }) => isWhole && text === first.text);
+  };
+  const given = { ...optionsOf(asked), prefix: [...asked.ids.slice(0, step), id], isEnough };
+  const { text, pieces } = wordOf(searchFor(translator, asked.text, given).ids);
+  return { step, id, text, pieces };
 }
 
 // The heads without which the translation becomes clearly less likely, the first one most.
@@ -227,25 +234,6 @@ function norms({ translator }, asked) {
 function stepOf({ step, ids }) {
   if (step < ids.length) return step;
   throw fault('There is no step {step}; the last one is {last}.', { step, last: ids.length - 1 });
-}
-
-// How the weight at `row` and `column` of one head was computed.
-function cell({ translator }, asked) {
-  const found = cellOf(translator, traceOf(translator, asked), asked);
-  const all = (numbers) => numbers.map((value) => (value === null ? null : rounded(value)));
-  const { scale, score: value } = found;
-  return {
-    query: all(found.query),
-    key: all(found.key),
-    products: all(found.products),
-    bias: 0,
-    scale,
-    score: value,
-    scores: all(found.scores),
-    weights: all(found.weights),
-    norm: found.norms[asked.column],
-    row_norms: all(found.norms),
-  };
 }
 
 function traceOf(translator, { text, ids }) {

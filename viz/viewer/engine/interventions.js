@@ -11,7 +11,7 @@ export const ZERO = { outputs: null };
 // in their rows: a single one, the mean, in all; where others end, heads keep their own.
 /** @type {(network: any, heads: any[], baseline?: any, only?: number | null) => Gates} */
 export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
-  return (kind, layer, row) => {
+  const gateOf = (kind, layer, row) => {
     const closed = heads.filter((one) => one[0] === kind && one[1] === layer).map(([, , head]) => head);
     if (closed.length === 0 || (only !== null && row !== only)) return null;
     if (!outputs) return { closed, instead: null };
@@ -19,6 +19,7 @@ export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
     const start = own.length === width ? 0 : row * width;
     return start < own.length ? { closed, instead: own.subarray(start, start + width) } : null;
   };
+  return Object.assign(gateOf, { isOfEncoder: heads.some(([kind]) => kind === 'encoder') });
 }
 
 // The gates of a request. A row belongs to the source for heads of the encoder, and to the translation for the others.

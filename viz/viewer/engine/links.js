@@ -2,6 +2,7 @@
 
 import { focusesOf } from './measures.js';
 import { rounded } from './payload.js';
+import { groupsOf } from '../domain/fold.js';
 import { sum } from '../domain/math.js';
 import { fault } from '../locales/language.js';
 
@@ -12,36 +13,48 @@ const LONGEST = 30; // characters of a wrong link in a sentence
 /** @type {(translation: any, asked: { head?: any; gold?: string }) => any} */
 export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) {
   if (head && head[0] !== 'cross') throw fault('Only a head of cross-attention links words; choose one.');
-  const [source, target] = [tokens.source, tokens.predicted].map((side) => side.map(({ word }) => word));
+  const [source, target, read] = [tokens.source, tokens.predicted, tokens.read].map(wordsOf);
   const { focus, offsets } = focusesOf(
     cross,
-    source.map((word) => word !== null),
+    tokens.source.map(({ word }) => word !== null),
   );
   const all = focus.flatMap((values, layer) => values.map((value, place) => ({ value, at: [layer, place] })));
   const best = all.reduce((most, one) => (one.value > most.value ? one : most)).at;
-  const reference = gold.trim() === '' ? null : parseGold(gold, sizeOf(source), sizeOf(target));
+  const reference = gold.trim() === '' ? null : parseGold(gold, source.length, target.length);
   const found = (name, at) => {
     const shifted = at !== null && offsets[at[0]][at[1]] < 0;
-    const rows = shifted ? [null, ...target.slice(0, -1)] : target;
-    return methodOf(name, at && ['cross', ...at], shifted, choicesOf(meanOver(cross, at), rows, source), reference);
+    const choices = choicesOf(meanOver(cross, at), shifted ? read : target, source);
+    return methodOf(name, at && ['cross', ...at], shifted, choices, reference);
   };
   const methods = [found('best head', best), found('average', null)];
+  const textsOf = (words) => words.map(({ token }) => token.text.trim());
+  const everyRow = { places: [...tokens.predicted.keys()] };
   return {
     methods: head ? [...methods, found('head', head.slice(1))] : methods,
-    coverage: coverageOf(meanOver(cross, null), source).map(rounded),
-    source_words: wordTexts(tokens.source),
-    target_words: wordTexts(tokens.predicted),
+    coverage: source.map((word) => rounded(totalOf(meanOver(cross, null), everyRow, word))), // about 1 for a word translated once
+    source_words: textsOf(source),
+    target_words: textsOf(target),
     gold: reference && sorted(reference.possible),
   };
 }
 
+function wordsOf(tokens) {
+  return groupsOf(tokens, true).filter(({ token }) => token.word !== null);
+}
+
+// All that the tokens of one word read from those of another.
+function totalOf(weights, row, column) {
+  return sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
+}
+
 // The links by which each word of the translation chooses a source word, and by which each source word chooses.
 function choicesOf(weights, rows, columns) {
-  const turned = columns.map((_, key) => weights.map((row) => row[key]));
+  const totals = rows.map((row) => columns.map((column) => totalOf(weights, row, column)));
+  const turned = columns.map((_, from) => totals.map((line) => line[from]));
   return {
-    forward: strongest(mergedOf(weights, rows, columns)).map(([to, from]) => nameOf([from, to])),
-    backward: strongest(mergedOf(turned, columns, rows)).map(nameOf),
-    sources: sizeOf(columns),
+    forward: strongest(totals).map(([to, from]) => nameOf([from, to])),
+    backward: strongest(turned).map(nameOf),
+    sources: columns.length,
   };
 }
 
@@ -71,10 +84,6 @@ function sorted(names) {
   return found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
 }
 
-function sizeOf(words) {
-  return 1 + Math.max(-1, ...words.filter((word) => word !== null));
-}
-
 // The weights of a head, or the mean of all heads, as rows.
 function meanOver({ layers, heads, rows, columns, weights }, head) {
   const size = rows * columns;
@@ -85,19 +94,6 @@ function meanOver({ layers, heads, rows, columns, weights }, head) {
       (__, key) => sum(chosen.map((place) => weights[place * size + row * columns + key])) / chosen.length,
     ),
   );
-}
-
-// Weights between words: the sum over the tokens of a word that is read, the mean over the rows of one that reads.
-function mergedOf(weights, rows, columns) {
-  const merged = Array.from({ length: sizeOf(rows) }, () => Array(sizeOf(columns)).fill(0));
-  rows.forEach((to, row) => {
-    if (to === null) return;
-    const count = rows.filter((word) => word === to).length;
-    columns.forEach((from, key) => {
-      if (from !== null) merged[to][from] += weights[row][key] / count;
-    });
-  });
-  return merged;
 }
 
 // The largest value of each row, [row, column]; none if all are 0.
@@ -120,28 +116,6 @@ function growDiagonally(found, candidates) {
     }
   }
   return found;
-}
-
-// About 1 for a word that is translated once.
-function coverageOf(weights, words) {
-  const found = Array(sizeOf(words)).fill(0);
-  words.forEach((word, key) => {
-    if (word !== null) found[word] += sum(weights.map((row) => row[key]));
-  });
-  return found;
-}
-
-// The words of a sentence as a person reads them.
-function wordTexts(tokens) {
-  const words = Map.groupBy(
-    tokens.filter(({ word }) => word !== null),
-    ({ word }) => word,
-  );
-  return [...words.keys()].sort((one, other) => one - other).map((word) => textOf(words.get(word)));
-}
-
-function textOf(tokens) {
-  return tokens.map(({ text }) => text.trim()).join('');
 }
 
 // The links that a person has written, such as 0-0 1p1, where p is a possible link.

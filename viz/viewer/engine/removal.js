@@ -20,16 +20,19 @@ export async function removal(translator, { text, ids, kind, layer, head = null,
   const heads = head === null ? Array.from({ length: model.network.heads }, (_, each) => each) : [head];
   const count = kind === 'decoder' ? row + 1 : attention.columns;
   const orders = ordersOf(scoresOf(model.network, stacks.trace, sublayer, heads, row), count);
-  const gates = orders.flatMap(({ order }) =>
-    Array.from({ length: order.length + 1 }, (_, removed) =>
-      gatesWithout(model.network, { kind, layer, attention }, heads, row, order.slice(0, removed), count),
-    ),
+  const firstOf = ({ order }) => Array.from({ length: order.length + 1 }, (_, removed) => order.slice(0, removed));
+  const nameOf = (removed) => removed.toSorted().join(); // their order does not matter
+  const removals = new Map(orders.flatMap(firstOf).map((removed) => [nameOf(removed), removed]));
+  const gates = [...removals.values()].map((removed) =>
+    gatesWithout(model.network, { kind, layer, attention }, heads, row, removed, count),
   );
   const chances = await chancesWith(model, stacks, { kind, layer, gates, row, step }, ids[step], pause);
-  const curves = orders.map(({ name, order }, place) => {
-    const size = order.length + 1; // the same for each order
-    return { name, order, probabilities: chances.slice(place * size, (place + 1) * size) };
-  });
+  const known = Object.fromEntries([...removals.keys()].map((name, place) => [name, chances[place]]));
+  const curves = orders.map(({ name, order }) => ({
+    name,
+    order,
+    probabilities: firstOf({ order }).map((removed) => known[nameOf(removed)]),
+  }));
   const random = curves.splice(-RANDOM_ORDERS).map(({ probabilities }) => probabilities);
   const means = random[0].map((_, removed) => sum(random.map((each) => each[removed])) / RANDOM_ORDERS);
   curves.push({ name: 'random', order: [], probabilities: means });

@@ -27,14 +27,19 @@ export function lengthPenalty(length, alpha) {
 
 // Returns the finished hypotheses, the best first, { ids, logProbability, score, logProbabilities } each, and the nodes
 // of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller. A search with one
-// hypothesis can fill a `trace`; its result then has also the predictions of its `steps`.
-export function search(model, cross, { beamSize, alpha, best = 1, prefix = [], gates = null, tree, limit, trace }) {
-  const options = { beamSize, alpha, best, limit, trace, lastPenalty: lengthPenalty(limit, alpha) };
+// hypothesis can fill a `trace`; its result then has also the predictions of its `steps`. The search also ends when
+// `isEnough(hypotheses)`, the ids of all that could still win.
+/** @type {(model: any, cross: any, asked: any) => { found: any[]; nodes: any[] | null }} */
+export function search(model, cross, asked) {
+  const { alpha = 1, best = 1, prefix = [], gates = null, tree = false, limit, isEnough = () => false } = asked;
+  const options = { ...asked, alpha, best, lastPenalty: lengthPenalty(limit, alpha) };
   const nodes = tree ? [] : null;
   let beam = [startOf(model, createSequence(model.network, cross, gates), prefix, options, nodes)];
   const finished = [];
-  while (beam.length > 0) beam = extend(model, beam, finished, options, nodes);
-  return { found: finished.sort((one, other) => other.score - one.score), nodes };
+  const idsOf = () => [...finished.map(({ ids }) => ids), ...beam.map(({ tokens }) => tokens)];
+  while (beam.length > 0 && !isEnough(idsOf())) beam = extend(model, beam, finished, options, nodes);
+  const found = finished.sort((one, other) => other.score - one.score);
+  return { found: beam.length > 0 ? [{ ids: beam[0].tokens }] : found, nodes };
 }
 
 // The hypothesis that has read <s> and the prefix: its tokens, its log-probability up to each of them, what its
@@ -113,12 +118,14 @@ function bestExtensions(beam, count) {
 // The places of the `count` largest values from place `first` on, the largest first.
 export function largestPlaces(values, count, first = 0) {
   const places = [];
+  let least = -Infinity; // of them, once there are enough
   for (let place = first; place < values.length; place += 1) {
-    if (places.length === count && values[place] <= values[places[count - 1]]) continue;
+    if (values[place] <= least) continue;
     let at = places.length;
     while (at > 0 && values[places[at - 1]] < values[place]) at -= 1;
     places.splice(at, 0, place);
     if (places.length > count) places.pop();
+    if (places.length === count) least = values[places[count - 1]];
   }
   return places;
 }

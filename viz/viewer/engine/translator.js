@@ -64,44 +64,40 @@ function checkCharacters(text) {
   );
 }
 
-// The translation that begins with the ids `prefix`, while nothing reads the source tokens in the places `hidden`; `nodes`
-// is the beam tree if `tree`.
-/** @type {(translator: Translator, text: string, options?: any) => any} */
-export function translate(translator, text, options) {
-  const { beamSize = 1, alpha = 1, best = 1, prefix = [], hidden = [], gates = null, tree = false } = options;
+// A search without a record: what was read, what was found, and the best ids. The translation begins with the ids `prefix`,
+// and nothing reads the source tokens in the places `hidden`. For the other options see search.js.
+/** @type {(translator: Translator, text: string, options: any) => any} */
+export function searchFor(translator, text, { beamSize = 1, prefix = [], hidden = [], gates = null, ...how }) {
   const given = targetIds(translator, prefix);
   const started = performance.now();
-  const source = readAnew(translator, text, gates, hidden);
-  const limit = lengthLimit(source.ids.length);
+  const source = hidden.length > 0 ? readAnew(translator, text, gates, hidden) : read(translator, text, gates);
   const encoded = performance.now();
+  const limit = lengthLimit(source.ids.length);
   // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
   const trace = beamSize === 1 ? traceOf(translator, source, limit) : null;
-  /** @type {{ found: any[]; nodes: any[] | null }} */
-  let results = { found: [], nodes: [] };
-  if (given.at(-1) !== EOS_ID && given.length < limit)
-    results = search(translator.model, source.cross, {
-      beamSize,
-      alpha,
-      best,
-      prefix: given,
-      gates,
-      tree,
-      limit,
-      trace,
-    });
-  const searched = performance.now();
-  const [winner] = results.found;
-  const target = winner?.ids ?? given;
-  const passed =
-    winner && trace
-      ? { trace: shortTrace(trace, target.length), steps: winner.steps }
-      : pass(translator, source, target, gates);
-  const about = { prefixLength: given.length, alpha, isMuted: gates !== null };
-  const result = resultOf(translator, source, target, about, passed);
-  const timings = { encode: encoded - started, search: searched - encoded, record: performance.now() - searched };
-  const { target: tokenizer } = translator.tokenizers;
-  if (winner) result.hypotheses = results.found.map((one) => ({ ...one, text: tokenizer.decode(one.ids) }));
-  return { ...result, timings, nodes: results.nodes };
+  const isOpen = given.at(-1) !== EOS_ID && given.length < limit;
+  const { found, nodes } = isOpen
+    ? search(translator.model, source.cross, { beamSize, prefix: given, gates, limit, trace, ...how })
+    : { found: [], nodes: [] };
+  const timings = { encode: encoded - started, search: performance.now() - encoded };
+  return { source, given, gates, trace, found, nodes, ids: found[0]?.ids ?? given, timings };
+}
+
+// A translation with its record; `nodes` is the beam tree if `tree`.
+/** @type {(translator: Translator, text: string, options?: any) => any} */
+export function translate(translator, text, options) {
+  const { source, given, gates, trace, found, nodes, ids, timings } = searchFor(translator, text, options);
+  const started = performance.now();
+  const isTraced = trace && found.length > 0;
+  const passed = isTraced
+    ? { trace: shortTrace(trace, ids.length), steps: found[0].steps }
+    : pass(translator, source, ids, gates);
+  const about = { prefixLength: given.length, alpha: options.alpha, isMuted: gates !== null };
+  const result = resultOf(translator, source, ids, about, passed);
+  const { target } = translator.tokenizers;
+  const withText = (one) => Object.assign(one, { text: target.decode(one.ids) });
+  if (found.length > 0) result.hypotheses = found.map(withText);
+  return { ...result, timings: { ...timings, record: performance.now() - started }, nodes };
 }
 
 // Log-probabilities and attention of a given translation: text, to which </s> is added, or ids as they are.
@@ -126,7 +122,7 @@ function lastOf(translator, name, key, make) {
 // The encoder's reading of a sentence: ids, the weights, and what the decoder attends to.
 /** @type {(translator: Translator, text: string, gates: Gates | null) => any} */
 export function read(translator, text, gates) {
-  if (gates) return readAnew(translator, text, gates, []);
+  if (gates?.isOfEncoder) return readAnew(translator, text, gates, []);
   return lastOf(translator, 'source', text, () => readAnew(translator, text, null, []));
 }
 

@@ -8,6 +8,7 @@ import { createTranslator } from './translator.js';
 import { fault } from '../locales/language.js';
 
 const WEIGHTS = 'model.safetensors';
+const WORK = 50; // milliseconds before other requests get a turn
 const noMemory = () => fault('This device has not enough memory for this model; close other pages, then try again.');
 const unexpected = () => fault('The model in this page failed; reload the page, then try again.');
 
@@ -31,9 +32,12 @@ export function serve(scope) {
 
 async function reply(engine, { id, request }, cancelled) {
   const post = (message) => engine.scope.postMessage({ id, ...message });
+  let since = performance.now();
   const pause = async (progress) => {
+    if (performance.now() - since < WORK) return; // each message makes the page draw
     post({ progress });
     await turn();
+    since = performance.now();
     if (cancelled.has(id)) throw fault('Cancelled.');
   };
   try {

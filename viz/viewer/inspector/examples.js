@@ -15,7 +15,7 @@ import { actionButton, actions, note, numberText, section, shareBar } from '../d
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
-const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];
+const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about'];
 const pairsNote = () =>
   say(
     'A row’s token and its strongest key. Only the ten most frequent pairs of each part of {count} sentences are counted, so a count can be too low.',

@@ -42,7 +42,7 @@ const TAB_NAMES = {
   training: () => say('Training'),
   examples: () => say('Examples'),
 };
-const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
+const OF_STATUS = ['busy', 'waiting', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -120,7 +120,7 @@ function drawStatus({ store, ask }, status, state) {
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
   const draw = (text, label, act) =>
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
-  if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
+  if (busy) draw(`${busy.what} … ${busy.waiting}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
   else if (state.aside)
     drawBack(store, status, say('Opened from In short'), say('Back to the view from before'), closeAside);

@@ -2,9 +2,13 @@
 // it will be on paper, and stands alone in the document while it is printed.
 // @ts-nocheck
 
-import { element, readable, shape } from '../drawing/dom.js';
+import { KINDS } from '../domain/payload.js';
+import { element, readable, shape, visible } from '../drawing/dom.js';
+import { percent } from '../drawing/numbers.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { pictureOfSides } from '../matrix/svg.js';
+import { chooseKind } from '../state/actions.js';
+import { settle } from '../state/store.js';
 import { say } from '../locales/language.js';
 import { generateQr } from './lean_qr.js';
 import { answerAt, orderOf, rightOf } from './question.js';
@@ -12,6 +16,7 @@ import { QUIZ } from './quiz.js';
 import { scoreOf } from './quiz_page.js';
 
 const LINES = 2; // of room for an answer
+const LIKELIEST = 4; // words of a step
 const QUIET = 2; // modules around a code
 
 // Returns { openSheet, openResult }.
@@ -38,7 +43,7 @@ export function createPaper(store, progress) {
       const questions = page.guess ? [page.guess, page.check] : QUIZ.map((pair) => pair[page.when]);
       show(
         page.title(),
-        ...(page.begin && !page.begin.address ? viewOf(state, given) : []),
+        ...(page.begin && !page.begin.address ? viewOf(state, page, given) : []),
         questionsOf(questions, state.record),
         ...(page.tasks ? [tasksOf(page.tasks)] : []),
         addressOf(given.link),
@@ -83,17 +88,36 @@ function nameLine() {
 }
 
 // The sentence, and what the model makes of it; without a picture if the class has another sentence than the one on screen.
-function viewOf(state, { text, model }) {
+function viewOf(state, { subject, view }, { text, model }) {
   const { record } = state;
   const line = (label, ...content) => element('p', {}, element('strong', {}, `${label}: `), ...content);
   const sentence = line(say('Sentence'), element('bdi', {}, readable(text)));
   if (text !== record.source_text || model !== record.model.name)
     return [sentence, line(say('The model writes')), roomFor(1)];
+  const kinds = view?.ask ? KINDS : ['cross'];
   return [
     sentence,
     line(say('The model writes'), element('bdi', {}, readable(record.text))),
-    element('figure', {}, pictureOfSides({ ...state, theme: 'light', pin: null, hover: null, beside: null }, state)),
+    subject === '.hl-inspector'
+      ? likeliestOf(record)
+      : element('figure', {}, ...kinds.map((kind) => pictureOf(state, kind))),
   ];
+}
+
+// The head on screen, or the same head of another kind.
+function pictureOf(state, kind) {
+  const shown = { ...state, ...chooseKind(state, kind), theme: 'light', pin: null, hover: null, beside: null };
+  return pictureOfSides({ ...shown, ...settle(shown) }, state);
+}
+
+// The likeliest words of each step.
+function likeliestOf({ alternatives }) {
+  const cell = ({ log_probability: chance, ...token }) =>
+    element('td', {}, element('bdi', {}, visible(token)), ` ${percent(Math.exp(chance))}`);
+  const rows = alternatives.map((step, place) =>
+    element('tr', {}, element('th', {}, String(place + 1)), ...step.slice(0, LIKELIEST).map(cell)),
+  );
+  return element('table', {}, element('caption', {}, say('The likeliest words of each step')), ...rows);
 }
 
 function questionsOf(questions, record) {

@@ -9,7 +9,7 @@ import { clearestHead, headOf, sameHeads, withoutRow } from './actions.js';
 import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle } from './store.js';
 import { say } from '../locales/language.js';
 
-const OWN = ['busy', 'error', 'browsed', ...VIEW_FIELDS]; // what B does not share with A
+const OWN = ['busy', 'waiting', 'error', 'browsed', ...VIEW_FIELDS]; // what B does not share with A
 const SPOTS = ['hover', 'pin'];
 const statesOfB = new WeakMap(); // by the one state
 
@@ -27,6 +27,7 @@ export function createBesideView(state, question, record) {
     ...(question.do === 'training_step' ? training : {}),
     heads: record && headsFor(state, beside, record),
     busy: null,
+    waiting: '',
     error: null,
     browsed: null,
   };

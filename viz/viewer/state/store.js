@@ -100,6 +100,7 @@ export const EMPTY = Object.freeze({
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
+  waiting: '', // the newest place in the queue or progress
   translating: null, // the same while the page waits for a translation
   page: Object.freeze({
     site: Object.freeze({}), // what the page knows of its models: examples and languages

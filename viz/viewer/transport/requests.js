@@ -160,6 +160,7 @@ function openRequest({ store, requests }, name, question, count) {
     question,
     record: store.get().record,
     isOpen: true,
+    waiting: '',
     cancel() {
       mine.isOpen = false;
       aborting.abort();
@@ -167,7 +168,9 @@ function openRequest({ store, requests }, name, question, count) {
       store.change({ [place]: open.at(-1) ?? null });
     },
     showPosition(position) {
-      if (mine.isOpen) store.change({ [place]: { ...mine, waiting: waitingText(position, count) } });
+      if (!mine.isOpen) return;
+      mine.waiting = waitingText(position, count);
+      store.change({ waiting: mine.waiting }); // a panel is not drawn anew for each step of the progress
     },
   };
   const replaced = requests.get(name);

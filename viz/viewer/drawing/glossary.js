@@ -59,7 +59,7 @@ const TERMS = [
     message('A hypothesis is a translation, or its beginning, that the search has considered.'),
   ],
   [message('norm'), message('A norm is the length of a list of numbers; here it says how much a token really adds.')],
-  [message('mute|muted'), message('A muted head gives nothing on, as if it were switched off.')],
+  [message('mute|muted'), message('A muted head passes nothing on, as if it were switched off.')],
   [
     message('baseline|baselines'),
     message('A baseline is what a head gives in place of its own output, to see what changes.'),
@@ -103,8 +103,10 @@ function explainIn(text, known) {
   const word = text.splitText(start);
   const rest = word.splitText(length);
   const button = createButton('hl-term', () => explain(button, term), { 'data-term': term }, word.data);
-  word.replaceWith(button);
-  explainIn(rest, known);
+  const [mark] = /^\p{P}*/u.exec(rest.data) ?? ['']; // stays on the line of the word
+  const further = rest.splitText(mark.length);
+  word.replaceWith(mark ? element('span', { class: 'hl-term-line' }, button, rest) : button);
+  explainIn(further, known);
 }
 
 function patternOf(forms) {

@@ -34,7 +34,7 @@ const MEANING = {
 const MEMORY = () =>
   [
     say('This decoder has no self-attention; it keeps a running memory.'),
-    say('In the places of heads stand its memories, from short to long: groups of numbers that forget alike.'),
+    say('Where others have heads, it has memories, from short to long: groups of numbers that forget alike.'),
     say('Firefox rounds further than this page, so it words some sentences differently.'),
   ].join(' ');
 

@@ -108,7 +108,7 @@ function answerOf(store, removal, chosen, again) {
     actions(actionButton(say('Mute them in this sentence'), mute, { disabled: count === 0 })),
     note(
       say(
-        'In each round goes a fifth of the heads that are left, six at most: those whose removal alone costs {choosing} development sentences least. The cost is measured on {reporting} others. Nothing is trained afterwards: models that are trained while heads are removed lose far fewer points (Voita et al. 2019).',
+        'Each round removes a fifth of the heads that are left, at most six: those whose removal alone costs {choosing} development sentences least. The cost is measured on {reporting} others. Nothing is trained afterwards: models that are trained while heads are removed lose far fewer points (Voita et al. 2019).',
         { choosing: removal.choosing, reporting: removal.reporting },
       ),
       ' ',

@@ -8,6 +8,8 @@ import { clamp } from '../domain/math.js';
 import { importanceOf } from './measures.js';
 import { differs, focusOf, isPossible } from './queries.js';
 import { sameHead, hasHeads } from '../domain/heads.js';
+import { isOfLetters } from '../domain/payload.js';
+import { speakOfLetters } from '../locales/language.js';
 
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
@@ -135,6 +137,7 @@ export function createStore(initial = EMPTY) {
     try {
       while (untold.length > 0) {
         const change = untold.shift();
+        speakOf(change[0].record);
         for (const listener of listeners) listener(...change);
       }
     } finally {
@@ -154,6 +157,12 @@ export function createStore(initial = EMPTY) {
       if (!isTelling) tell();
     },
   };
+}
+
+// What a view says next is about this record: its words, or its letters.
+/** @type {(record: TranslationRecord | null) => void} */
+export function speakOf(record) {
+  if (record) speakOfLetters(isOfLetters(record));
 }
 
 // Writes the changed fields of a view into the view on screen, and copies that view's fields into the state.

@@ -159,9 +159,9 @@ function studiedRole(state, one, here) {
 // How clear a role is in this sentence and over the corpus, by what its measure counts.
 const SHARES = {
   offset_share: (values) =>
-    say('its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences', values),
-  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences', values),
-  focus: (values) => say('source focus {here} % here, {there} % over {count} sentences', values),
+    say('Its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences.', values),
+  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences.', values),
+  focus: (values) => say('Source focus {here} % here, {there} % over {count} sentences.', values),
 };
 
 function bothShares(record, study, one, role) {

@@ -272,8 +272,8 @@ def lenses(found: Mapping[str, Mapping[str, Any]]) -> str:
             for way, title in (("direct", "logit lens"), ("jacobian", "Jacobian lens")):
                 rows.append([name, stack, title, *map(write.format, measured[stack][way])])
     head = ["model", "stack", "lens", *(f"layer {layer + 1}" for layer in range(len(rows[0]) - 3))]
-    (sentences,) = {measured["sentences"] for measured in found.values()}
-    return f"Over {sentences} sentences.\n\n{lines(head, rows)}"
+    ((sentences, fitted),) = {(measured["sentences"], measured["fitted"]) for measured in found.values()}
+    return f"Over {sentences} sentences; the mean Jacobian is of {fitted} of them.\n\n{lines(head, rows)}"
 
 
 def faithfulness(rankings: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -348,6 +348,15 @@ def test_with_learn_open_in_french_every_menu_has_its_place(visit: Visit, addres
     assert page.evaluate(OVER) == []
 
 
+def test_on_a_phone_the_menu_over_the_matrix_is_not_cut(visit: Visit, address: str):
+    page = visit(f"{address}#lang=de", 390, 844)  # whose words are the longest
+    page.locator(".hl-toolbar .hl-menu summary").click()
+    box = page.locator(".hl-toolbar .hl-sheet").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])
 def test_longer_words_move_no_panel_and_are_not_cut(visit: Visit, address: str, locale: str):

@@ -103,8 +103,10 @@ function explainIn(text, known) {
   const word = text.splitText(start);
   const rest = word.splitText(length);
   const button = createButton('hl-term', () => explain(button, term), { 'data-term': term }, word.data);
-  word.replaceWith(button);
-  explainIn(rest, known);
+  const [mark] = /^\p{P}*/u.exec(rest.data) ?? ['']; // stays on the line of the word
+  const further = rest.splitText(mark.length);
+  word.replaceWith(mark ? element('span', { class: 'hl-term-line' }, button, rest) : button);
+  explainIn(further, known);
 }
 
 function patternOf(forms) {

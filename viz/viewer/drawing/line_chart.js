@@ -12,11 +12,11 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 // values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
 // under the pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the
 // picture.
-/** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[]; at?: (step: number, values: string) => string }) => Element} */
+/** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[]; name?: string | null; at?: (step: number, values: string) => string }) => Element} */
 export function drawChart(
   title,
   lines,
-  { first, last, marked, format, range = null, isCount = false, key = null, ends = [], at = atStep },
+  { first, last, marked, format, range = null, isCount = false, key = null, ends = [], name = null, at = atStep },
 ) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
@@ -39,7 +39,7 @@ export function drawChart(
     {
       class: 'hl-chart',
       ...attributes,
-      'aria-label': isCount ? title : say('{title} over {last} steps', { title, last }),
+      'aria-label': name ?? (isCount ? title : say('{title} over {last} steps', { title, last })),
     },
     ...axisOf(low, high, up, format),
     ...(isCount ? countTicks(first, last, across) : ticksOf(first, last, across)),

@@ -16,7 +16,7 @@ import { QUIZ } from './quiz.js';
 import { scoreOf } from './quiz_page.js';
 
 const LINES = 2; // of room for an answer
-const LIKELIEST = 4; // words of a step
+const LIKELIEST = 3; // words of a step
 const QUIET = 2; // modules around a code
 
 // Returns { openSheet, openResult }.

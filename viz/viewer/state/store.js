@@ -74,7 +74,9 @@ export const EMPTY_VIEW = Object.freeze({
   // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
   // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
   summary: null,
-  importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
+  // { changes, usual, baseline, instead }: without each head, which gives something `instead`; `usual` is what was known when it
+  // gives nothing
+  importance: null,
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed

@@ -218,11 +218,16 @@ export async function askExamples(server, sentences) {
   keep();
   while (survey.done < sentences.length) {
     const part = partOf(sentences, survey.done);
-    const answer = await request(server, 'examples', { do: 'examples', sentences: part }, undefined, ofAll);
+    const answer = await request(server, 'examples', { do: 'examples', sentences: part }, inNextTask, ofAll);
     if (!answer) return;
     survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };
     keep();
   }
+}
+
+// A large answer arrives in one task of the page, and is added up and drawn in another one.
+function inNextTask(answer) {
+  return new Promise((resolve) => setTimeout(() => resolve(answer)));
 }
 
 // The training of a model is read when its panel is open.
@@ -293,7 +298,9 @@ export async function askImportance(server) {
   const ids = targetIds(sourceView(before).record);
   const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
   const state = store.get();
-  if (importance) store.change(changeView(state, sourceView(state), { importance }));
+  const view = sourceView(state);
+  const usual = importanceOf({ importance: view.importance, instead: ZERO });
+  if (importance) store.change(changeView(state, view, { importance: { ...importance, usual } }));
 }
 
 // The translation with muted heads is part of the answer that says what they change.

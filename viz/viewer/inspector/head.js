@@ -116,10 +116,16 @@ function roleOfOne(state, one, role) {
           ),
         ]
       : [roleName(record, role)];
-  const how = aboutModel(state).origin
-    ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('The only one taught to align.');
-  const taught = isTaught(record, ...one) ? [note(how)] : [];
+  const taught =
+    isTaught(record, ...one) && aboutModel(state).origin
+      ? [
+          note(
+            say(
+              'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
+            ),
+          ),
+        ]
+      : []; // the title of the matrix says it of a model of this project
   return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
@@ -175,7 +181,7 @@ function bothShares(record, study, one, role) {
 // What rows without any preference would have: in a short sentence that may be much.
 function ofEvenRows({ even }, kind, role) {
   const share = even?.[kind]?.[role];
-  return share > 0 ? [' ', say('Even rows would have {share} % here.', { share: wholePercent(share) })] : [];
+  return share > 0 ? [' ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
 function evidenceHere({ definitions, measures }, [kind, layer, head], role) {

@@ -174,8 +174,10 @@ def make_lens(
         (*translator.pair(one.source, one.ids), torch.tensor(one.ids, device=translator.device))
         for one in translations
     ]
-    matrices = mean_jacobians(model, count([pair[:2] for pair in pairs[:: -(-len(pairs) // LENS_SENTENCES)]]))
-    return save_lens(matrices["decoder"], measure(model, matrices, pairs), directory)
+    fitted = [pair[:2] for pair in pairs[:: -(-len(pairs) // LENS_SENTENCES)]]
+    matrices = mean_jacobians(model, count(fitted))
+    measured = {"fitted": len(fitted), **measure(model, matrices, pairs)}
+    return save_lens(matrices["decoder"], measured, directory)
 
 
 def _translations(

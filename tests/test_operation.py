@@ -205,7 +205,7 @@ def test_a_client_that_disconnects_is_one_line_of_the_log_and_others_are_served(
 
 
 @pytest.mark.slow  # in `make test` a crowd waits: tests/test_attacks.py
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals):
     with serving("-m", "tests.cage", "slow-work") as server:
         visitor = server.visitor

@@ -92,7 +92,7 @@ def encode(
         **encode_measures(record),
         "taught": None if record.taught is None else list(record.taught),
         **({"is_recurrent": True} if record.is_recurrent else {}),
-        "missing": list(missing_words(record)),
+        "missing": list(missing_words(translation)),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 

@@ -159,7 +159,8 @@ def load_lens(directory: Path | None, model: Transformer) -> JacobianLens | None
 
 def _checked(measured: Any, model: Transformer) -> dict[str, Any]:
     """What the page shows of the figures. Raises an error if it could not."""
-    if measured["version"] != VERSION or type(measured["sentences"]) is not int:
+    counts = {name: measured[name] for name in ("version", "sentences", "fitted")}
+    if counts["version"] != VERSION or not all(type(count) is int for count in counts.values()):
         raise ValueError("another version")
     found = {stack: {way: measured[stack][way] for way in ("direct", "jacobian")} for stack in STACKS}
     for stack, ways in found.items():
@@ -167,4 +168,4 @@ def _checked(measured: Any, model: Transformer) -> dict[str, Any]:
             numbers = [value for value in values if type(value) in (int, float) and -1 <= value <= 1]
             if len(numbers) != len(values) or len(values) != len(getattr(model, stack)):
                 raise ValueError("figures of another model")
-    return {"version": VERSION, "sentences": measured["sentences"], **found}
+    return {**counts, **found}

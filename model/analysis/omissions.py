@@ -1,4 +1,4 @@
-"""Omissions: the words of a sentence that seem to be missing from its translation, by cross-attention.
+"""Omissions: the words of a sentence that seem to be missing from its translation.
 
 Axis letters: T target tokens, S source tokens, U source words.
 """
@@ -12,30 +12,38 @@ from torch import Tensor
 from model.analysis.alignment import merge_to_words, target_words
 from model.analysis.measures import focus_offset, source_focus
 from model.analysis.thresholds import THRESHOLDS
-from model.results import AttentionRecord
+from model.results import AttentionRecord, Translation
 
 N_FREE = 2  # heads that decide together in a model without a head that was taught to align
 
 
-def missing_words(record: AttentionRecord) -> tuple[int, ...]:
+def missing_words(translation: Translation) -> tuple[int, ...]:
     """The source words that seem to be missing, the clearest one first.
 
     Measured on 3,392 translations of another system that people judged (Guerreiro, Voita and Martins
     2023, "Looking for a Needle in a Haystack"): docs/reading-the-page.md has the table.
     A sentence of one word is not judged.
     """
+    record = translation.attention
     name = "missing" if record.taught else "missing_free"
-    found = absence(record)
+    found = absence(record, surprise_of_end(translation))
     order = torch.argsort(found, descending=True, stable=True).tolist()
     return tuple(word for word in order if found[word] >= THRESHOLDS[name]) if len(found) > 1 else ()
 
 
-def absence(record: AttentionRecord) -> Float[Tensor, " U"]:
+def surprise_of_end(translation: Translation) -> float:
+    """Minus the log-probability of </s>, in nats: much where the model expected more; 0 without an end."""
+    ended = translation.attention.predicted[-1].text == "</s>"
+    return -translation.log_probabilities[-1] if ended else 0.0
+
+
+def absence(record: AttentionRecord, surprise: float = 0.0) -> Float[Tensor, " U"]:
     """How little the translation looks each source word up, in nats; -inf for a word without letters.
 
     The negative logarithm of the largest weight that a word of the translation gives to the word (the mean
     over its tokens, by the head that was taught to align or by the two heads with the highest source focus),
-    plus a term for its letters: short words, such as articles, are often left out rightly.
+    plus a term for its letters: short words, such as articles, are often left out rightly; plus a term for
+    the surprise of the end.
     """
     words = [token.word for token in record.source]
     read = _largest_weights(record)
@@ -46,7 +54,8 @@ def absence(record: AttentionRecord) -> Float[Tensor, " U"]:
         text = "".join(token.text for token in record.source if token.word == word).strip()
         letters[word] = len(text) if any(map(str.isalpha, text)) else -torch.inf
     letters = letters.clamp(max=THRESHOLDS["letters"])
-    return THRESHOLDS["letter"] * letters - (mean + THRESHOLDS["unread"]).log()
+    looked_up = (mean + THRESHOLDS["unread"]).log()
+    return THRESHOLDS["letter"] * letters - looked_up + THRESHOLDS["early_end"] * surprise
 
 
 def _largest_weights(record: AttentionRecord) -> Float[Tensor, " S"]:

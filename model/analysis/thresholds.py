@@ -19,13 +19,14 @@ THRESHOLDS = {
     # Mean log-probability per token of a given translation below which it hardly belongs to the sentence.
     "unrelated": -3.7,
     # Nats of `omissions.absence` from which a source word seems to be missing, by a head that was taught to
-    # align or by the heads with the highest source focus; what a letter adds, letters that count at most, and
-    # a weight that is as good as none.
-    "missing": 5.1,
-    "missing_free": 4.65,
+    # align or by the heads with the highest source focus; what a letter adds, letters that count at most,
+    # a weight that is as good as none, and what a nat adds by which the end of the translation surprised.
+    "missing": 5.125,
+    "missing_free": 4.7,
     "letter": 0.2,
     "letters": 8,
     "unread": 0.01,
+    "early_end": 0.15,
     # Nats that a word of the translation loses without a source word: a tenth of its probability, or clearly.
     "lost": -math.log(0.9),
     "linked": 1.0,

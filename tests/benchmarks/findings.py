@@ -27,7 +27,7 @@ from model.analysis.alignment import Link, best_links
 from model.analysis.corpus import HEADS
 from model.analysis.jacobian_lens import LENS, MAX_BYTES
 from model.analysis.measures import measure_heads
-from model.analysis.omissions import absence
+from model.analysis.omissions import absence, surprise_of_end
 from model.analysis.thresholds import THRESHOLDS
 from model.analysis.trace import trace
 from model.errors import UserError
@@ -272,8 +272,8 @@ def lenses(found: Mapping[str, Mapping[str, Any]]) -> str:
             for way, title in (("direct", "logit lens"), ("jacobian", "Jacobian lens")):
                 rows.append([name, stack, title, *map(write.format, measured[stack][way])])
     head = ["model", "stack", "lens", *(f"layer {layer + 1}" for layer in range(len(rows[0]) - 3))]
-    (sentences,) = {measured["sentences"] for measured in found.values()}
-    return f"Over {sentences} sentences.\n\n{lines(head, rows)}"
+    ((sentences, fitted),) = {(measured["sentences"], measured["fitted"]) for measured in found.values()}
+    return f"Over {sentences} sentences; the mean Jacobian is of {fitted} of them.\n\n{lines(head, rows)}"
 
 
 def faithfulness(rankings: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -309,7 +309,8 @@ def judge(translator: Translator, corpus: Path) -> Iterator[Judged]:
             cross = taught.cross.clone()
             cross[taught.taught] = 0
             free = replace(taught, cross=cross, taught=None)
-            with_taught, with_free = (max([LEAST, *absence(one).tolist()]) for one in (taught, free))
+            end = surprise_of_end(found)
+            with_taught, with_free = (max([LEAST, *absence(one, end).tolist()]) for one in (taught, free))
             faults = frozenset(fault for fault in FAULTS if line[fault] == "1")
             surprise = -float(np.mean(found.log_probabilities))
             yield Judged(number % 2 == 0, faults, with_taught, with_free, surprise)

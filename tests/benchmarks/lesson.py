@@ -6,12 +6,14 @@ import asyncio
 import os
 import statistics
 import time
+from contextlib import ExitStack
 from urllib.parse import quote
 
 import httpx
 from playwright.async_api import async_playwright
 
 from tests.benchmarks.attack import ask, client_of, megabytes, viewer_of
+from tests.nginx import behind_nginx, program
 from tests.visitor import Server, serving
 
 TEXT = "Der Lehrer zeigt heute der ganzen Klasse einen Satz."
@@ -50,10 +52,12 @@ async def pupils_in_browsers(server: Server, browsers: int) -> list[float]:
     return waits
 
 
-async def lesson(people: int = 30, browsers: int = 3) -> bool:
+async def lesson(people: int = 30, through_nginx: bool = False, browsers: int = 3) -> bool:
     """Print how long they wait for the first picture; return whether all have it soon enough."""
-    with serving() as server:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(after=["--trusted-proxy", "127.0.0.1"] * through_nginx))
         await asyncio.sleep(WARM_UP)
+        server = stack.enter_context(behind_nginx(server)) if through_nginx else server
         clients = (pupil(server, number, people) for number in range(people - browsers))
         seen, *waits = await asyncio.gather(
             pupils_in_browsers(server, browsers), *clients, return_exceptions=True
@@ -62,10 +66,17 @@ async def lesson(people: int = 30, browsers: int = 3) -> bool:
     answered = [wait for wait in waits if isinstance(wait, float)]
     shown = seen if isinstance(seen, list) else []
     refused = people - len(answered) - len(shown)
-    print(f"a lesson of {people} at one address; refused or failed: {refused}; memory: {memory:.0f} MB")
+    door = ", behind nginx" * through_nginx
+    print(f"a lesson of {people} at one address{door}; refused or failed: {refused}; memory: {memory:.0f} MB")
     for who, found in (("clients", answered), ("browsers", shown)):
         if found:
             print(
                 f"{who:>10}: first picture after {statistics.median(found):.2f} s, longest {max(found):.2f} s"
             )
     return not refused and max(answered + shown) < PICTURE_SECONDS
+
+
+async def lessons() -> bool:
+    """Lessons of thirty and of a hundred, directly and behind nginx where it is installed."""
+    doors = [False, True] if program() else [False]
+    return all([await lesson(people, through_nginx) for people in (30, 100) for through_nginx in doors])

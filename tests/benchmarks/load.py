@@ -30,7 +30,7 @@ import tyro
 from playwright.async_api import async_playwright
 
 from tests.benchmarks.attack import NEIGHBOUR, megabytes, start_hostile_neighbour
-from tests.benchmarks.lesson import lesson as open_one_link
+from tests.benchmarks.lesson import lessons
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
@@ -343,10 +343,10 @@ def main(
         translations: Number of translations after that, one after another.
         hostile_minutes: Duration of a second visit, beside a client that attacks; 0 leaves it out.
         previous: Commit of the previous release, which is measured first.
-        lesson: Measure only a lesson of thirty, who open one link within ten seconds.
+        lesson: Measure only lessons of thirty and a hundred, who open one link within ten seconds.
     """
     if lesson:
-        sys.exit(None if asyncio.run(open_one_link()) else "A limit was missed.")
+        sys.exit(None if asyncio.run(lessons()) else "A limit was missed.")
     before = None
     with ExitStack() as stack:
         if previous and (folder := stack.enter_context(release(previous))) is not None:

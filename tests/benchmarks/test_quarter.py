@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from model.files import read_lines, write_lines
+from model.translator import Translator
 from tests.benchmarks import quarter
+from tests.model.helpers import SENTENCES, tiny_checkpoint
 
 
 def test_a_share_of_every_pair_of_files_is_packed(tmp_path: Path) -> None:
@@ -36,3 +39,23 @@ def test_a_model_comes_back_in_pieces(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all(piece.stat().st_size <= 1000 for piece in tmp_path.glob("model.part*"))
     quarter.join(tmp_path, tmp_path / "joined")
     assert (tmp_path / "joined/model.safetensors").read_bytes() == bytes(range(256)) * 100
+
+
+def test_a_student_learns_references_and_what_its_teacher_writes(tmp_path: Path) -> None:
+    checkpoint = tiny_checkpoint()
+    folder = tmp_path / "everyday"
+    folder.mkdir()
+    source, target = checkpoint.info.source_language, checkpoint.info.target_language
+    sentences = [*SENTENCES[:3], ""]
+    for name in ("train", "dev"):
+        for language in (source, target):
+            write_lines(folder / f"{name}.{language}", sentences)
+    quarter.translate(Translator(checkpoint), tmp_path)
+    taught = {path.name: list(read_lines(path)) for path in (tmp_path / "everyday-taught").iterdir()}
+    assert taught.keys() == {f"train.{source}", f"train.{target}"}
+    pairs = list(zip(taught[f"train.{source}"], taught[f"train.{target}"], strict=True))
+    assert pairs == [
+        (each, text) for each in sentences[:3] if (text := Translator(checkpoint).translate(each).text)
+    ]
+    quarter.translate(Translator(checkpoint), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["everyday", "everyday-taught"]

@@ -56,8 +56,17 @@ def test_the_card_has_the_figures_and_the_sentences_of_the_file(page: Page):
     panel = open_panel(page, "Head")
     panel.get_by_text("What does it do over many sentences?").click()
     card = MEASURED["heads"]["encoder"][LAYER][HEAD]
-    share = round(100 * card["explained"])
+    share = int(100 * card["explained"] + 1e-6)  # rounded down, as beside the role
     expect(panel.locator(".hl-explained .hl-number")).to_have_text(f"{share} %")
+    role, evidence = card["nearest"]
+    if MEASURED["roles"]["encoder"][LAYER][HEAD] == "mixed":
+        expect(panel.locator(".hl-explained")).to_contain_text(f"mixed, nearest: {role}")
+    if role != "separator sink":
+        expect(panel).to_contain_text(
+            f"In {int(100 * evidence + 1e-6)} % of the rows its strongest weight is there"
+        )
+    sinks = round(100 * MEASURED["measures"]["encoder"]["sinks"][LAYER][HEAD])
+    expect(panel).to_contain_text(f"final punctuation get {sinks} % of all its weight")
     assert panel.locator(".hl-histogram").count() == 3
     for name, picture in zip(
         ("distances", "largest", "entropies"), panel.locator(".hl-histogram").all(), strict=True
@@ -222,7 +231,8 @@ def test_a_model_that_nobody_has_measured_says_how(show: Show):
 def test_the_heads_that_can_go_are_muted_in_this_sentence(page: Page):
     panel = open_panel(page, "What if")
     panel.get_by_text("How many heads can go?").click()
-    slider = panel.get_by_label("Heads removed")
+    slider = panel.get_by_role("slider", name="Heads removed")
+    expect(panel.get_by_role("img", name="BLEU with up to 2 heads removed")).to_have_count(1)
     expect(slider).to_have_value("1")
     expect(panel).to_contain_text("Without 1 head: BLEU 29.0 instead of 30.0")
     slider.focus()

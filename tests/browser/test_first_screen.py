@@ -21,6 +21,38 @@ pytestmark = pytest.mark.browser
 EXAMPLES = [(model, text) for model, texts in app.EXAMPLES.items() for text in texts]
 LEAST_RIGHT = 0.9  # of the arcs
 WROTE = "This head looks up the word just written."
+# Of a model of letters: what is about the word that it reads, and the links of whole words.
+OF_WORDS = {
+    *(
+        "In this word",
+        "A word that never",
+        "opens its word",
+        "letter of the word",
+        "of this word",
+        "Unseen words",
+        "it words some",
+    ),
+    *("Word links", "link the words", "word links", "Join word pieces", "merge sub-words", "belong together"),
+    *(
+        "Words are counted",
+        "both directions joined",
+        "Source words: how",
+        "Every source word",
+        "Words of the",
+    ),
+}
+WORD = re.compile(r"\bwords?\b", re.IGNORECASE)
+# What is written in the viewer, also in labels; the dialogs and the list of keys are about every model.
+TEXTS = """(root) => {
+  const isSkipped = (node) => node.closest('dialog, .hl-keys, .hl-learn');
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode())
+    if (!isSkipped(walker.currentNode.parentElement)) texts.push(walker.currentNode.data);
+  for (const node of root.querySelectorAll('*'))
+    if (!isSkipped(node)) texts.push(...['title', 'aria-label'].map((name) => node.getAttribute(name) ?? ''));
+  return [...new Set(texts)];
+}"""
 
 
 @cache
@@ -173,6 +205,7 @@ def test_a_visitor_begins_with_a_translation_that_they_can_read(
 
 
 def test_a_model_of_letters_has_letters(visit: Visit, real: str):
+    """On every tab and in its instruments, and no longer once another model is chosen."""
     page = visit(f"{real}#model=reverse&text=lantern")
     expect(page.locator(".hl-arcs-meaning")).to_have_text(
         "Each letter is joined with what is read to write it."
@@ -182,6 +215,20 @@ def test_a_model_of_letters_has_letters(visit: Visit, real: str):
     assert not [
         text for text in facts.all_inner_texts() if re.search(r"\b(words?|sentence|translation)\b", text)
     ]
+    page.locator(".hl-chip[data-side=source]").nth(2).click()
+    expect(page.locator(".hl-struck")).to_have_text("n")
+    expect(page.locator(".hl-removed [role=status]")).to_contain_text("Without “n” it writes “")
+    for tab in ("head", "step", "mute"):
+        page.locator(f"[role=tab][id$={tab}-tab]").click()
+        for question in page.locator(".hl-panel-body:not([hidden]) .hl-question > summary").all():
+            question.click()
+    page.locator("[role=tab][id$=step-tab]").click()
+    expect(page.locator("[data-question=routes] svg")).to_be_visible()
+    said = page.locator("#hl-viewer .headlight").evaluate(TEXTS)
+    assert [one for one in said if WORD.search(one) and not any(part in one for part in OF_WORDS)] == []
+    page.get_by_label("Model").select_option("de-en")
+    expect(page.locator("[data-value=leave_one_out]")).to_have_text("Remove a word")
+    expect(page.locator("[data-question=routes] h3")).to_have_text("Which way did this word come?")
 
 
 def test_a_notice_is_not_cut(visit: Visit, real: str) -> None:

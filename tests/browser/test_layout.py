@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Visit
+from tests.browser.conftest import FLAGS, TRANSLATORS, Visit, chromium
 from tests.browser.screen import FIRST, submit, translate
 
 pytestmark = pytest.mark.browser
@@ -135,10 +135,62 @@ def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
 
 
 @pytest.mark.parametrize("width", [640, 195])
-def test_letters_of_twice_the_size_scroll_only_downwards(visit: Visit, address: str, width: int):
+def test_letters_of_twice_the_size_scroll_only_downwards(
+    visit: Visit, address: str, static: str, width: int
+) -> None:
     """At 200 % a window of 1280 pixels has the room of 640, a phone of 390 that of 195."""
-    page = visit(address, width, 422)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for url, locale in ((address, "en-US"), (static, "en-US"), (static, "de-DE")):
+        page = visit(url, width, 422, locale=locale)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, locale)
+
+
+@pytest.fixture(scope="module")
+def large_letters(browser: Browser) -> Iterator[Browser]:
+    """A browser whose letters are set to 24 px in place of 16."""
+    flags = [*FLAGS, "--blink-settings=defaultFontSize=24"]
+    path = chromium()
+    opened = browser.browser_type.launch(
+        executable_path=path, args=flags, ignore_default_args=["--hide-scrollbars"]
+    )
+    yield opened
+    opened.close()
+
+
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LETTERS = "(one) => Number.parseFloat(getComputedStyle(one).fontSize)"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_everything_grows_with_the_letters_of_the_browser(
+    large_letters: Browser, address: str, static: str, width: int, height: int
+) -> None:
+    page = large_letters.new_page(viewport={"width": width, "height": height})
+    for locale in ("fr-FR", "it-IT"):  # the longest words of the top bar
+        other = large_letters.new_page(viewport={"width": width, "height": height}, locale=locale)
+        other.goto(static)
+        other.locator(".hl-thumbnail").first.wait_for()
+        assert other.evaluate(SIDEWAYS) <= 0, locale
+        other.close()
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    for place, usual in {
+        ".hl-translation": 18,
+        ".hl-chip": 14,
+        ".hl-soft": 13,
+        "#hl-sentence input": 16,
+    }.items():
+        found = page.locator(place).locator("visible=true").first.evaluate(LETTERS)
+        assert found == pytest.approx(usual * 24 / 16), place
+    assert page.evaluate(SIDEWAYS) <= 0
+    label = page.locator(".hl-row-label:not(.hl-skipped)").first
+    assert label.evaluate("(one) => one.clientHeight >= Number.parseFloat(getComputedStyle(one).fontSize)")
+    for name in ("Cell", "Step", "What if", "Training", "Examples"):
+        page.get_by_role("tab", name=name).click()
+        assert page.evaluate(SIDEWAYS) <= 0, name
+    page.get_by_role("button", name="Learn").click()
+    page.locator(".hl-learn").wait_for()
+    assert page.evaluate(SIDEWAYS) <= 0
+    page.close()
 
 
 COLLECT = """window.shifts = 0;

@@ -216,6 +216,26 @@ def test_the_head_map_has_a_value_for_each_head_and_chooses_one(page: Page):
     expect(encoder.get_by_role("gridcell", selected=True)).to_have_count(1)
 
 
+def test_what_each_head_matters_is_still_known_after_another_sentence_was_tried(page: Page):
+    panel = open_panel(page, "What if")
+    panel.get_by_role("button", name="Try all 30 heads").click()
+    listed = panel.locator(".hl-most .hl-number")
+    expect(listed).to_have_count(5)
+    without = listed.all_inner_texts()
+    gives = panel.get_by_label("What muted heads give")
+    gives.select_option("sentence")
+    panel.get_by_label("Text to patch from").fill("Die Tür ist heiß.")
+    page.keyboard.press("Enter")
+    expect(listed).to_have_count(0)
+    gives.select_option("zero")
+    expect(listed).to_have_text(without)
+    gives.select_option("sentence")
+    panel.get_by_role("button", name="Try all 30 heads").click()
+    expect(listed).not_to_have_text(without)
+    gives.select_option("zero")
+    expect(listed).to_have_text(without)
+
+
 EVERYDAY = ["Ein Hund läuft.", "Die Äpfel kosten 2,50 Euro"]
 
 

@@ -231,7 +231,7 @@ def test_a_model_opens_in_the_viewer_and_again_when_it_is_trained_further(visito
 def expect_answers(page: Page) -> None:
     """The engine in the page answers for its own models."""
     page.get_by_role("tab", name="Step").click()
-    page.get_by_text("Why this word?").click()
+    page.get_by_text("Why this letter?").click()
     expect(page.get_by_role("tabpanel", name="Step")).to_contain_text("The largest parts")
 
 

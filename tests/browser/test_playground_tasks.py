@@ -32,7 +32,7 @@ def test_what_was_trained_is_not_lost_without_a_word(visitor, static):
     steps = step_of(page)
     playground(page).get_by_label("Width").select_option("64")
     question = page.get_by_role("dialog", name="Begin a new training?")
-    expect(question).to_contain_text(f"with {steps} steps, is lost")
+    expect(question).to_contain_text(f"of {steps} steps will be lost")
     question.get_by_role("button", name="Keep this training").click()
     expect_step(page, steps)
     expect(playground(page).get_by_label("Width").locator("option:checked")).to_have_text("16")
@@ -69,6 +69,7 @@ def test_a_decoder_that_reads_only_the_last_state(visitor, static):
     expect(second.get_by_role("button", name="Save the model")).to_be_disabled()
     expect(second.get_by_role("button", name="Open in the viewer")).to_be_disabled()
     expect(playground(page)).to_contain_text("Unseen words right by letters, %")
+    expect(playground(page)).to_contain_text(re.compile(r"\d+ letters: A \d+, B \d+"))
     weights = """(canvas) => {
       const { width, height } = canvas;
       const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);

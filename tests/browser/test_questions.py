@@ -84,6 +84,11 @@ def expect_largest(why: Locator, found: dict[str, Any]) -> None:
 
 
 def expect_map(why: Locator, values: dict[str, list[list[float]]]) -> None:
+    """Every head in the grids, and the five that count most in a list."""
+    order = sorted(
+        (value for kind in values.values() for row in kind for value in row), key=abs, reverse=True
+    )
+    expect(why.locator(".hl-most .hl-number")).to_have_text([signed(value) for value in order[:5]])
     for kind, layers in values.items():
         cells = why.get_by_role("grid", name=f"{kind.capitalize()} heads").get_by_role("gridcell")
         names = [cell.get_attribute("aria-label") or "" for cell in cells.all()]

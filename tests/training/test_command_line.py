@@ -13,6 +13,7 @@ from threading import Timer
 
 import pytest
 
+from model.errors import UserError
 from model.inputs import MAX_TOKENS
 from model.storage.card import README
 from model.storage.checkpoint import load, save
@@ -303,6 +304,15 @@ def test_a_second_training_into_the_same_folder_is_refused(tmp_path, command):
         command("train", WORDS, "--output", run)
     assert not run.exists()
     with locked(run):
+        pass
+
+
+def test_a_link_to_a_run_has_the_lock_of_the_run(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link"
+    link.symlink_to(tmp_path / "run")
+    with locked(tmp_path / "run"), pytest.raises(UserError, match="trains into"), locked(link):
         pass
 
 

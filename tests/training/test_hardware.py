@@ -11,7 +11,7 @@ from accelerate.state import AcceleratorState
 
 from training.hardware import start_accelerator, stop_requests
 
-REQUESTS = (signal.SIGINT, signal.SIGTERM)
+REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class EndedError(Exception):

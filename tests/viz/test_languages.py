@@ -7,7 +7,7 @@ import re
 import pytest
 
 from model.errors import Sentence, UserError, said
-from tests.viz.texts import all_texts, not_literal, places, script_texts
+from tests.viz.texts import all_texts, letter_texts, not_literal, places, script_texts
 from viz.viewer import catalogues
 
 LANGUAGES = ("de", "fr", "it")
@@ -54,6 +54,14 @@ def test_exactly_the_texts_about_a_count_have_a_form_for_one(language: str) -> N
     _, counted = script_texts()
     assert {text for text, one in catalogues()[language].items() if isinstance(one, dict)} == counted
     assert all(set(catalogues()[language][text]) == {"one", "other"} for text in counted)
+
+
+def test_what_is_said_of_letters_is_said_of_words_otherwise(texts: set[str]) -> None:
+    pairs = letter_texts()
+    assert len(pairs) > 50
+    assert sorted(set(pairs) - texts) == []
+    assert [one for one, other in pairs.items() if not places(other) <= places(one)] == []
+    assert not [one for one in pairs.values() if re.search(r"(?<!\{)\bwords\b", one)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -73,6 +73,13 @@ def script_texts() -> tuple[set[str], set[str]]:
     return plain - {""} | counted, counted
 
 
+def letter_texts() -> dict[str, str]:
+    """What is said of a model of letters, by what is said of others."""
+    text = (HERE / "locales/letters.js").read_text("utf-8")
+    pairs = re.findall(rf"^  {LITERAL}:\s+{LITERAL},$", text, re.MULTILINE)
+    return {_unquote(words): _unquote(letters) for words, letters in pairs}
+
+
 def _unquote(literal: str) -> str:
     return str(ast.literal_eval(literal))
 
@@ -137,7 +144,7 @@ def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:
 
 def all_texts() -> set[str]:
     """Every text that a catalogue must have."""
-    return script_texts()[0] | sentences() | data_texts() | page_texts()
+    return script_texts()[0] | set(letter_texts().values()) | sentences() | data_texts() | page_texts()
 
 
 def places(text: str) -> set[str]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import gradio as gr
 
 FONTS = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif"]
+# As text_md of Gradio, where the browser's letters have 16 px.
+LETTERS = gr.themes.Size(
+    ".5625rem", ".625rem", ".75rem", ".875rem", "1rem", "1.375rem", "1.625rem", name="letters"
+)
 
 # The custom properties change with the theme.
 COLOURS = {
@@ -42,6 +46,6 @@ COLOURS = {
 
 def theme() -> gr.themes.Base:
     """Return the theme of the page; nothing of it is loaded from elsewhere."""
-    base = gr.themes.Base(font=FONTS, font_mono=["ui-monospace", "monospace"])
+    base = gr.themes.Base(text_size=LETTERS, font=FONTS, font_mono=["ui-monospace", "monospace"])
     # Gradio animates every property of a button, also its width: after a resize its text was cut for 0.2 s.
     return base.set(**COLOURS, button_transition="none")

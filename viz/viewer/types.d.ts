@@ -124,7 +124,13 @@ interface ViewFields {
   values: { [request: string]: any };
   removed: { places: number[]; text: string } | null;
   summary: any;
-  importance: { changes: ByKind<number[][]>; baseline: number; instead: Instead; isAsked?: boolean } | null;
+  importance: {
+    changes: ByKind<number[][]>;
+    usual?: ByKind<number[][]> | null;
+    baseline: number;
+    instead: Instead;
+    isAsked?: boolean;
+  } | null;
   cell: any;
   beams: any;
   scored: TranslationRecord | null;

@@ -125,7 +125,7 @@ def test_what_the_lenses_are_worth_is_counted_over_all_rows():
 def written(tmp_path, model):
     source, read, predicted = sentence_pair()
     matrices = mean_jacobians(model, [(source, read)])
-    measured = measure(model, matrices, [(source, read, predicted)])
+    measured = {"fitted": 1, **measure(model, matrices, [(source, read, predicted)])}
     save_lens(matrices["decoder"], measured, tmp_path)
     return matrices["decoder"]
 

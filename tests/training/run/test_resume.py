@@ -268,7 +268,7 @@ def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tm
         assert max(Counter(logged(output, name)).values()) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_asked_to_stop_saves_and_says_so(tmp_path, data, number):
     trainer = prepared(REVERSE, data, tmp_path / "run")
     train = trainer._step

@@ -76,7 +76,9 @@ class Answers:
     """A record and what the instruments answer about it."""
 
     def __init__(self, record: Any, without: Any, lens: Any, mutes: list[Any]) -> None:
-        self.without, self.lens, self.mutes = without, lens, mutes
+        self.without, self.mutes = without, mutes
+        worth = lens["measured"] and {way: sum(values) for way, values in lens["measured"]["decoder"].items()}
+        self.lens = lens | lens["jacobian"] if worth and worth["jacobian"] > worth["direct"] else lens
         self.chances, self.alternatives = record["log_probabilities"], record["alternatives"]
         self.tokens, self.missing = record["tokens"], record["missing"]
         self.is_of_letters = all(

@@ -3,7 +3,7 @@
 import { createCall, save } from '../drawing/files.js';
 import { element, nameInvisible, shape } from '../drawing/dom.js';
 import { cellName } from '../drawing/names.js';
-import { fixed, percent } from '../drawing/numbers.js';
+import { fixed, percent, wholePercent } from '../drawing/numbers.js';
 import { actionButton, actions, note, numberText, roleSymbol, shareBar } from '../drawing/widgets.js';
 import { cardRows, csvText, sentenceRows } from '../domain/csv.js';
 import { chosenHeads } from '../domain/heads.js';
@@ -36,27 +36,37 @@ function cardOf(state, answer, one) {
   if (!card) return [note(say('The file is about another model; make it again.'))];
   return [
     note(titleOfHeads(state)),
-    ...explainedBy(state, answer, card),
+    ...explainedBy(state, answer, one, card),
     ...histogramsOf(card),
-    ...wordsOf(card),
+    ...wordsOf(answer, one, card),
     ...intervalsOf(state, answer, one, card),
     ...waysOut(state, answer, one, card),
   ];
 }
 
 // The share of the head's attention that its role, or the role that it comes nearest to, explains.
-function explainedBy({ record }, { count }, { nearest: [role], explained }) {
+function explainedBy({ record }, { count, roles }, [kind, layer, head], { nearest: [role, evidence], explained }) {
   if (explained === null) return [];
-  const name = element('strong', {}, roleSymbol(record, role), ' ', tell(role));
-  const share = sayCount(
+  const { offset } = record.definitions.roles[role];
+  const isMixed = roles[kind][layer][head] === 'mixed';
+  const words = isMixed ? say('mixed, nearest: {role}', { role: tell(role) }) : tell(role);
+  const name = element('strong', {}, roleSymbol(record, role), ' ', words);
+  const share = say('{share} %', { share: wholePercent(explained) });
+  const sentence = sayCount(
     count,
     '{share} of its attention over {count} sentence is explained by this role.',
     '{share} of its attention over {count} sentences is explained by this role.',
-    { share: percent(explained) },
+    { share },
   );
+  const rows =
+    offset === null
+      ? ''
+      : say('In {share} % of the rows its strongest weight is there; the rest may be elsewhere.', {
+          share: wholePercent(evidence),
+        });
   return [
-    element('p', { class: 'hl-explained' }, name, shareBar(explained), numberText(percent(explained))),
-    note(share),
+    element('p', { class: 'hl-explained' }, name, shareBar(explained), numberText(share)),
+    note(sentence, ' ', rows),
   ];
 }
 
@@ -110,19 +120,25 @@ function histogram(title, counts, nameOf) {
   return element(
     'figure',
     {},
-    element('figcaption', {}, title, numberText(textOf(counts[place], place))),
+    element('figcaption', {}, element('span', {}, title), numberText(textOf(counts[place], place))),
     picture,
     ends,
   );
 }
 
-function wordsOf({ to, from }) {
+function wordsOf({ measures }, [kind, layer, head], { to, from }) {
   const line = (word, share, text) =>
     element('li', {}, element('bdi', {}, nameInvisible(word)), shareBar(share), numberText(text));
   const most = Math.max(0.01, ...to.map(([, share]) => share));
   return [
     element('h4', {}, say('It attends most to')),
-    note(say('The share of its weight on words, and how many times the share of even rows that is.')),
+    note(
+      say('The share of its weight on words, and how many times the share of even rows that is.'),
+      ' ',
+      say('Special tokens and final punctuation get {share} of all its weight.', {
+        share: percent(measures[kind].sinks[layer][head]),
+      }),
+    ),
     element(
       'ol',
       { class: 'hl-most-read' },

@@ -60,8 +60,9 @@ export function createFinder({ store }) {
       store.change({ finder: { ...finder, ...changes } });
     };
     replaceKeepingFocus(choices, ...choicesOf(state, { ...finder, over }, change));
-    figure.replaceChildren(pictureOf(store, points, endsOf(state, source, finder), box, narrow));
-    replaceKeepingFocus(list, ...listOf(store, inside, points.length, box, narrow));
+    const ends = endsOf(state, source, finder);
+    figure.replaceChildren(pictureOf(store, points, ends, box, narrow));
+    replaceKeepingFocus(list, ...listOf(store, inside, ends, points.length, box, narrow));
     if (isOpened) scrollToTop(node);
   };
   return { node, draw: (state, before) => differs(state, before, INPUTS) && draw() };
@@ -102,6 +103,7 @@ function valueOf(source, name, [kind, layer, head]) {
 }
 
 // The name and the largest value of both axes.
+/** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
 function endsOf({ record }, source, { x, y }) {
   return [x, y].map((name) => {
     const { label, maximum } = measuresOf(record).find((one) => one.name === name);
@@ -233,7 +235,7 @@ function nameOf([kind, layer, head]) {
   return `${kindName(kind)}, ${headName(layer, head)}`;
 }
 
-function listOf(store, points, total, box, narrow) {
+function listOf(store, points, [across, upwards], total, box, narrow) {
   const lines = [...points]
     .sort((one, other) => other.values[1] - one.values[1])
     .map(({ one, role, nearest, values, isChosen }) => {
@@ -273,6 +275,9 @@ function listOf(store, points, total, box, narrow) {
       ...KINDS.map((kind) => element('span', { class: `hl-finder-${kind}` }, kindName(kind))),
     ),
     note(said, ' ', ...all),
+    note(
+      say('{across} · {upwards}, the largest of the second first', { across: across.label, upwards: upwards.label }),
+    ),
     element('ol', { class: 'hl-finder-list', 'aria-label': say('Heads by the second measure') }, ...lines),
   ];
 }

@@ -33,8 +33,8 @@ function isAligned(record, [kind, layer, head]) {
   return record.definitions.roles[role]?.measure === 'focus' || isTaught(record, kind, layer, head);
 }
 
-// The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
-/** @type {(record: MeasuredHeads & { definitions: Definitions }, head: Head) => { role: string; value: number } | null} */
+// The role whose threshold a head comes nearest to in this sentence, { role, value, least }; null without any.
+/** @type {(record: MeasuredHeads & { definitions: Definitions }, head: Head) => { role: string; value: number; least: number } | null} */
 export function nearestRole({ definitions, measures, even }, [kind, layer, head]) {
   const valueOf = (name) => measures[kind][name][layer][head];
   const found = Object.entries(definitions.roles).flatMap(([role, { least }]) => {

@@ -81,6 +81,11 @@ export function replaceKeepingFocus(node, ...children) {
   nearest?.control.focus({ preventScroll: true });
 }
 
+// How much larger than 16 px the browser's letters are. Styles are in rem; what is measured in pixels follows with this.
+export function letterScale() {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+}
+
 // Sets the size of a canvas in CSS pixels, with the resolution of the screen; returns its context.
 export function sizeCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

@@ -59,7 +59,7 @@ const TERMS = [
     message('A hypothesis is a translation, or its beginning, that the search has considered.'),
   ],
   [message('norm'), message('A norm is the length of a list of numbers; here it says how much a token really adds.')],
-  [message('mute|muted'), message('A muted head gives nothing on, as if it were switched off.')],
+  [message('mute|muted'), message('A muted head passes nothing on, as if it were switched off.')],
   [
     message('baseline|baselines'),
     message('A baseline is what a head gives in place of its own output, to see what changes.'),

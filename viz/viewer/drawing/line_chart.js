@@ -10,13 +10,13 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
 // scale unless `isCount`; then the values begin at 0, so that a small change looks small. `range` is [low, high] of the
 // values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
-// under the pointer, are written next to the title; with `key`, { title(step), of(line, step) }, in a list below the
+// under the pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the
 // picture.
-/** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[] }) => Element} */
+/** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[]; name?: string | null; at?: (step: number, values: string) => string }) => Element} */
 export function drawChart(
   title,
   lines,
-  { first, last, marked, format, range = null, isCount = false, key = null, ends = [] },
+  { first, last, marked, format, range = null, isCount = false, key = null, ends = [], name = null, at = atStep },
 ) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
@@ -29,14 +29,18 @@ export function drawChart(
   const mark = shape('path', { class: 'hl-curve-mark' });
   const list = element('ul', { class: 'hl-chart-key' });
   const point = (step) => {
-    readout.textContent = key ? key.title(step) : valuesAt(lines, step, format);
+    readout.textContent = key ? key.title(step) : at(step, valuesAt(lines, step, format));
     if (key) list.replaceChildren(...lines.map((line, index) => keyLine(line, index, step, format, key)));
     mark.setAttribute('d', upright(step));
   };
   const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
   const picture = shape(
     'svg',
-    { class: 'hl-chart', ...attributes, 'aria-label': say('{title} over {last} steps', { title, last }) },
+    {
+      class: 'hl-chart',
+      ...attributes,
+      'aria-label': name ?? (isCount ? title : say('{title} over {last} steps', { title, last })),
+    },
     ...axisOf(low, high, up, format),
     ...(isCount ? countTicks(first, last, across) : ticksOf(first, last, across)),
     ...lines.map((line, index) =>
@@ -124,5 +128,9 @@ function valuesAt(lines, step, format) {
     const before = points.filter(([at]) => at <= step);
     return before.length === 0 ? [] : [`${name} ${format(before[before.length - 1][1])}`];
   });
-  return say('step {step}: {values}', { step, values: values.join(', ') || say('not yet measured') });
+  return values.join(', ') || say('not yet measured');
+}
+
+function atStep(step, values) {
+  return say('step {step}: {values}', { step, values });
 }

@@ -19,6 +19,11 @@ export function signed(value, digits = 4) {
 }
 
 // A probability as a person says it; what is not 0 or 1 does not read as that.
+// In per cent, rounded down, so that a share below a threshold does not read as the threshold.
+export function wholePercent(share) {
+  return Math.floor(100 * share + 1e-6);
+}
+
 export function percent(probability) {
   const value = 100 * probability;
   const digits = value < 1 || value > 99 ? 1 : 0;

@@ -5,7 +5,8 @@ import { THRESHOLDS } from '../domain/limits.js';
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
 
 // The source words that seem to be missing, the clearest one first. `measures` are those of cross-attention.
-export function missingWords({ tokens, trace, taught }, { focus, focus_offset: offsets }) {
+export function missingWords(translation, { focus, focus_offset: offsets }) {
+  const { tokens, trace, taught } = translation;
   const heads = taught ? [taught] : headsOfMostFocus(focus);
   const rows = heads.map(([layer, head]) =>
     largestWeights(trace.cross, layer, head, rowsOf(tokens, offsets[layer][head])),
@@ -17,10 +18,18 @@ export function missingWords({ tokens, trace, taught }, { focus, focus_offset: o
   if (words.size < 2) return [];
   const least = taught ? THRESHOLDS.missing : THRESHOLDS.missing_free;
   return [...words]
-    .map(([word, parts]) => ({ word, absence: absenceOf(parts, rows) }))
+    .map(([word, parts]) => ({
+      word,
+      absence: absenceOf(parts, rows) + THRESHOLDS.early_end * surpriseOfEnd(translation),
+    }))
     .filter(({ absence }) => absence >= least)
     .sort((one, other) => other.absence - one.absence)
     .map(({ word }) => word);
+}
+
+// Minus the log-probability of </s>: much where the model expected more.
+function surpriseOfEnd({ tokens: { predicted }, logProbabilities }) {
+  return predicted.at(-1).text === '</s>' ? -logProbabilities.at(-1) : 0;
 }
 
 function headsOfMostFocus(focus) {

@@ -34,7 +34,7 @@ const MEANING = {
 const MEMORY = () =>
   [
     say('This decoder has no self-attention; it keeps a running memory.'),
-    say('In the places of heads stand its memories, from short to long: groups of numbers that forget alike.'),
+    say('Where others have heads, it has memories, from short to long: groups of numbers that forget alike.'),
     say('Firefox rounds further than this page, so it words some sentences differently.'),
   ].join(' ');
 
@@ -59,7 +59,7 @@ export function createOverview(store) {
     say('masked'),
   );
   const memory = element('p', { class: 'hl-memory hl-soft', hidden: true }, MEMORY());
-  const tint = element('p', { class: 'hl-mark-legend hl-soft', hidden: true });
+  const tint = element('p', { class: 'hl-mark-legend hl-soft' });
   const title = element('h2', {});
   const signs = element('summary', {}, say('Signs'));
   const node = element(
@@ -284,8 +284,8 @@ function measured(state, layer, head) {
 function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
   const { css, ink } = palette(state.theme);
-  tint.hidden = !importance;
-  if (importance) tint.replaceChildren(...sayMarks(state.instead.baseline, scaleOfMarks(css)));
+  tint.style.visibility = importance ? 'visible' : 'hidden'; // its room is there before, so that nothing moves
+  tint.replaceChildren(...sayMarks(state.instead.baseline, scaleOfMarks(css)));
   for (const { layer, head, mark } of cells) {
     const step = importance && head !== null ? stepOf(darknessOf(importance, [state.kind, layer, head])) : null;
     mark.style.background = step === null ? '' : css[step];

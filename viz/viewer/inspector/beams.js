@@ -12,8 +12,8 @@ import { actionButton, addRovingFocus, note, numberText, section } from '../draw
 import { say, sayCount, tell } from '../locales/language.js';
 
 const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };
-const STRIDE = 80; // pixels of one step
-const LINE = 24; // pixels of one node
+const STRIDE = 80; // of one step, in sixteenths of a rem
+const LINE = 24; // of one node
 const scoreTitle = () =>
   say('log p divided by the length penalty ((5 + tokens) / 6) ^ α: beam search compares these scores (Wu et al. 2016)');
 const treeHint = () =>
@@ -88,8 +88,8 @@ function treeOf(server, { nodes }) {
   const name = sayCount(nodes.length, 'Beam tree of {count} hypothesis', 'Beam tree of {count} hypotheses');
   const attributes = { class: 'hl-tree', role: 'group', 'aria-label': name };
   const field = element('div', attributes, edges(nodes, places, best, steps, lines), ...buttons);
-  field.style.width = `${steps * STRIDE}px`;
-  field.style.height = `${lines * LINE}px`;
+  field.style.width = rem(steps * STRIDE);
+  field.style.height = rem(lines * LINE);
   field.addEventListener('pointerleave', () => readout.replaceChildren(treeHint()));
   return [element('div', { class: 'hl-scroll hl-tree-scroll' }, field), readout];
 }
@@ -131,8 +131,8 @@ function nodeOf(server, nodes, index, { step, line }, best, readout) {
   const show = () => showHypothesis(server, ids, status);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
-  button.style.left = `${step * STRIDE}px`;
-  button.style.top = `${line * LINE}px`;
+  button.style.left = rem(step * STRIDE);
+  button.style.top = rem(line * LINE);
   return button;
 }
 
@@ -145,7 +145,16 @@ function edges(nodes, places, best, steps, lines) {
     const line = `M${left} ${middle(from)}C${left + 8} ${middle(from)} ${right - 8} ${middle(to)} ${right} ${middle(to)}`;
     return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-${status}` })];
   });
-  return shape('svg', { width: steps * STRIDE, height: lines * LINE, 'aria-hidden': 'true' }, ...paths);
+  const size = [steps * STRIDE, lines * LINE];
+  return shape(
+    'svg',
+    { viewBox: `0 0 ${size.join(' ')}`, width: '100%', height: '100%', 'aria-hidden': 'true' },
+    ...paths,
+  );
+}
+
+function rem(sixteenths) {
+  return `${sixteenths / 16}rem`;
 }
 
 // Left goes to the parent, right to the best continuation, up and down to the other nodes of the step.

@@ -1,11 +1,12 @@
 // The panel Head: the role and the measures of the chosen head.
 
 import { element, replaceKeepingFocus } from '../drawing/dom.js';
-import { fixed } from '../drawing/numbers.js';
+import { fixed, wholePercent } from '../drawing/numbers.js';
 import { measuresOf } from '../state/measures.js';
 import { evidenceOf, isTaught, nearestRole, roleDefinition, rolesWithoutCase } from '../domain/roles.js';
 import { sum } from '../domain/math.js';
 import { axes } from '../domain/payload.js';
+import { titleOfHeads } from '../state/labels.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { chosenHeads, isMemory } from '../domain/heads.js';
 import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
@@ -79,7 +80,7 @@ function measuresOfHeads(state, open) {
 function cardTitle(state, heads) {
   const layer = state.layer + 1;
   if (state.selection.length > 0) return sayCount(heads.length, 'Mean of {count} head', 'Mean of {count} heads');
-  if (state.head !== null) return say('Layer {layer}, head {head}', { layer, head: state.head + 1 });
+  if (state.head !== null) return titleOfHeads(state);
   return sayCount(heads.length, 'Layer {layer}, mean of {count} head', 'Layer {layer}, mean of {count} heads', {
     layer,
   });
@@ -105,23 +106,32 @@ function roleOfOne(state, one, role) {
   const nearest = nearestRole(record, one);
   const lines =
     role === 'mixed' && nearest
-      ? [roleName(record, role), note(say('nearest: {role}, too little for the role', { role: shareOfRole(nearest) }))]
+      ? [
+          roleName(record, role),
+          note(
+            say('nearest: {role}; the role needs {least} %', {
+              role: shareOfRole(nearest),
+              least: wholePercent(nearest.least),
+            }),
+          ),
+        ]
       : [roleName(record, role)];
-  const how = aboutModel(state).origin
-    ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('The only one taught to align.');
-  const taught = isTaught(record, ...one) ? [note(how)] : [];
+  const taught =
+    isTaught(record, ...one) && aboutModel(state).origin
+      ? [
+          note(
+            say(
+              'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
+            ),
+          ),
+        ]
+      : []; // the title of the matrix says it of a model of this project
   return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
 // "previous token 63 %".
 function shareOfRole({ role, value }) {
-  return say('{role} {share} %', { role: tell(role), share: shareText(value) });
-}
-
-// In per cent, rounded down, so that a share below a threshold does not read as the threshold.
-function shareText(value) {
-  return Math.floor(100 * value + 1e-6);
+  return say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
 }
 
 // The role over the corpus: the share of the same role, or the other role, pale where this sentence has no case of it.
@@ -131,30 +141,47 @@ function studiedRole(state, one, here) {
   const [kind, layer, head] = one;
   const role = study?.roles[kind][layer]?.[head];
   if (!role || isMemory(record, kind)) return [];
-  if (role === here && role !== 'mixed') return [note(bothShares(record, study, one, role))];
+  if (role === here && role !== 'mixed')
+    return [note(bothShares(record, study, one, role), ...ofEvenRows(record, kind, role))];
   const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [
       element('p', { class: 'hl-role hl-no-case' }, ...roleName(record, role).childNodes),
       note(
         say('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
-          share: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+          share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
           count: study.sentences,
         }),
       ),
     ];
+  const value = evidenceHere({ ...study, definitions: record.definitions }, one, role);
   const found =
-    role === 'mixed' && nearest ? say('mixed, nearest: {role}', { role: shareOfRole(nearest) }) : tell(role);
+    role === 'mixed' && nearest
+      ? say('mixed, nearest: {role}', { role: shareOfRole(nearest) })
+      : shareOfRole({ role, value });
   return [note(studied(state), ' ', found)];
 }
 
-// How clear a role is in this sentence and over the corpus.
+// How clear a role is in this sentence and over the corpus, by what its measure counts.
+const SHARES = {
+  offset_share: (values) =>
+    say('Its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences.', values),
+  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences.', values),
+  focus: (values) => say('Source focus {here} % here, {there} % over {count} sentences.', values),
+};
+
 function bothShares(record, study, one, role) {
-  return say('{here} % here, {there} % over {count} sentences', {
-    here: shareText(evidenceHere(record, one, role)),
-    there: shareText(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+  return SHARES[record.definitions.roles[role].measure]({
+    here: wholePercent(evidenceHere(record, one, role)),
+    there: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
     count: study.sentences,
   });
+}
+
+// What rows without any preference would have: in a short sentence that may be much.
+function ofEvenRows({ even }, kind, role) {
+  const share = even?.[kind]?.[role];
+  return share > 0 ? [' ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
 function evidenceHere({ definitions, measures }, [kind, layer, head], role) {

@@ -164,7 +164,7 @@ function drawImportance(server, node, state) {
   if (changes)
     return replaceKeepingFocus(
       node,
-      note(changeText(importance)),
+      note(changeText({ ...importance, instead: state.instead })),
       ...headMap(server.store, state, changes),
       element('h4', {}, say('The most important heads for this translation')),
       headList(server.store, changes),

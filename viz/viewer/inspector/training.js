@@ -228,7 +228,7 @@ function drawCharts(node, state) {
       ? [
           note(
             say(
-              'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the sentences of About this model are others.',
+              'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
             ),
           ),
         ]

@@ -8,7 +8,7 @@ import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { oppositeWord } from '../state/comparison.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
-import { headMap } from './head_map.js';
+import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
 const LARGEST = 10; // parts in the ranking
@@ -213,5 +213,7 @@ function mapOf(store, state, answer, path, draw) {
     tabs(say('Which path'), ...buttons),
     note(PATHS[path][1]()),
     ...headMap(store, state, values),
+    element('h4', {}, say('The heads that count most here')),
+    headList(store, values, (value) => -Math.abs(value)),
   ];
 }

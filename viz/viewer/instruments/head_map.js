@@ -31,12 +31,13 @@ export function headMap(store, state, values) {
   return [...grids, readout, scaleOf(most)];
 }
 
-// The heads with the least values first, as buttons that choose them.
-export function headList(store, values) {
+// The heads with the least ranks first, as buttons that choose them; the rank is the value unless it is said.
+/** @type {(store: Store, values: any, rankOf?: (value: number) => number) => HTMLElement} */
+export function headList(store, values, rankOf = (value) => value) {
   const all = KINDS.flatMap((kind) =>
     values[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
-  const ranked = all.sort((one, other) => one.value - other.value).slice(0, LISTED);
+  const ranked = all.sort((one, other) => rankOf(one.value) - rankOf(other.value)).slice(0, LISTED);
   return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
 }
 

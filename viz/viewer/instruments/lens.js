@@ -2,7 +2,7 @@
 // for each layer; and how near the encoder's states are to its last ones.
 
 import { targetIds } from '../domain/payload.js';
-import { sum } from '../domain/math.js';
+import { isJacobianFirst } from '../domain/lens.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { fixed, percent } from '../drawing/numbers.js';
 import { actionButton, note, numberText, shareBar, tabs } from '../drawing/widgets.js';
@@ -34,7 +34,7 @@ export const lens = {
 };
 
 function contentOf(state, answer, { view, place }, choose) {
-  const first = firstView(answer);
+  const first = isJacobianFirst(answer) ? 'jacobian' : 'direct';
   const shown = view === 'jacobian' && !answer.jacobian ? first : (view ?? first);
   const names = { jacobian: say('Jacobian lens'), direct: say('Logit lens'), encoder: say('Encoder') };
   const views = answer.jacobian
@@ -59,11 +59,6 @@ function contentOf(state, answer, { view, place }, choose) {
           ),
         ]),
   ];
-}
-
-// The lens whose first choice is the word of the translation more often, over many sentences.
-function firstView({ jacobian, measured }) {
-  return jacobian && sum(measured.decoder.jacobian) > sum(measured.decoder.direct) ? 'jacobian' : 'direct';
 }
 
 function tableOf(count, ...rows) {
@@ -100,17 +95,22 @@ function byLayer(values, write) {
 
 // How often each lens is right, which says why one of them comes first.
 function worthOf(answer) {
-  const { sentences: count, decoder } = answer.measured;
+  const { sentences: count, fitted, decoder } = answer.measured;
   const values = { jacobian: byLayer(decoder.jacobian, percent), direct: byLayer(decoder.direct, percent) };
-  const order =
-    firstView(answer) === 'jacobian' ? say('So the Jacobian lens comes first.') : say('So the logit lens comes first.');
+  const order = isJacobianFirst(answer)
+    ? say('So the Jacobian lens comes first.')
+    : say('So the logit lens comes first.');
   const shares = sayCount(
     count,
     'Over {count} sentence the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
     'Over {count} sentences the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
     values,
   );
-  return `${shares} ${order}`;
+  const limits = say(
+    'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another word than the likeliest.',
+    { fitted },
+  );
+  return `${shares} ${order} ${limits}`;
 }
 
 // A line for each source token.
@@ -120,7 +120,7 @@ function encoderOf({ record }, { encoder, measured }) {
     return element('tr', {}, element('th', { scope: 'row' }, tokenText(token)), ...cells);
   });
   const nearness = say(
-    'How near the state after that layer is to the last state of its token (cosine, 1 is the same direction).',
+    'The encoder says no words. How near the state after that layer is to the last state of its token (cosine, 1 is the same direction).',
   );
   return [
     tableOf(encoder.length, headOf(encoder.length), element('tbody', {}, ...lines)),

@@ -3,7 +3,7 @@
 import { element } from '../drawing/dom.js';
 import { drawChart } from '../drawing/line_chart.js';
 import { fixed } from '../drawing/numbers.js';
-import { actionButton, actions, note, tabs } from '../drawing/widgets.js';
+import { actionButton, actions, note, scrollToTop, tabs } from '../drawing/widgets.js';
 import { kindName, listOf } from '../state/labels.js';
 import { aboutModel } from '../state/queries.js';
 import { KINDS } from '../domain/payload.js';
@@ -61,7 +61,11 @@ function answerOf(store, removal, chosen, again) {
     onchange: ({ target }) => choose({ point: Number(target.value) })(),
   });
   const scores = { name: removal.score, points: points.map(([step, , , value]) => [step, value]) };
-  const isMuted = () => store.change({ mutes: gone });
+  const mute = ({ target }) => {
+    const panel = target.closest('[role=tabpanel]'); // before the change, which draws this button anew
+    store.change({ mutes: gone });
+    scrollToTop(panel.querySelector('.hl-outcome'));
+  };
   return [
     tabs(say('Heads'), ...groups),
     drawChart(removal.score, [scores], {
@@ -69,6 +73,12 @@ function answerOf(store, removal, chosen, again) {
       last: points.at(-1)[0],
       marked: count,
       isCount: true,
+      name: sayCount(
+        points.at(-1)[0],
+        '{score} with up to {count} head removed',
+        '{score} with up to {count} heads removed',
+        { score: removal.score },
+      ),
       format: (value) => fixed(value, 1),
       key: {
         title: (step) => sayCount(step, '{count} head removed', '{count} heads removed'),
@@ -87,20 +97,22 @@ function answerOf(store, removal, chosen, again) {
           score: removal.score,
           value: fixed(score, 1),
           intact: fixed(points[0][3], 1),
-          zero: fixed(zero, 2),
-          mean: fixed(mean, 2),
+          zero: fixed(zero, 3),
+          mean: fixed(mean, 3),
         },
       ),
     ),
     ...KINDS.map((kind) => [kind, gone.filter(([of]) => of === kind)])
       .filter(([, of]) => of.length > 0)
       .map(([kind, of]) => note(`${kindName(/** @type {Kind} */ (kind))}: ${listOf(of)}`)),
-    actions(actionButton(say('Mute them in this sentence'), isMuted, { disabled: count === 0 })),
+    actions(actionButton(say('Mute them in this sentence'), mute, { disabled: count === 0 })),
     note(
       say(
-        'In each round goes a fifth of the heads that are left, six at most: those whose removal alone costs {choosing} development sentences least. The cost is measured on {reporting} others. Nothing is trained afterwards: models that are trained while heads are removed lose far fewer points (Voita et al. 2019).',
+        'Each round removes a fifth of the heads that are left, at most six: those whose removal alone costs {choosing} development sentences least. The cost is measured on {reporting} others. Nothing is trained afterwards: models that are trained while heads are removed lose far fewer points (Voita et al. 2019).',
         { choosing: removal.choosing, reporting: removal.reporting },
       ),
+      ' ',
+      say('With so few sentences a difference of two or three points can be noise.'),
     ),
   ];
 }

@@ -20,7 +20,8 @@ export function createQuestion(server, { name, title, create }) {
   const { nothing = () => '', controls = null, draw } = create(store);
   const body = element('div', { class: 'hl-answer' });
   const lack = element('span', { class: 'hl-soft' }, say('not in this page'));
-  const summary = element('summary', {}, element('h3', {}, title()), lack);
+  const heading = element('h3');
+  const summary = element('summary', {}, heading, lack);
   const node = element(
     'details',
     { class: 'hl-part hl-question', 'data-question': name },
@@ -36,6 +37,7 @@ export function createQuestion(server, { name, title, create }) {
     node,
     draw(state, before) {
       if (!differs(state, before, INPUTS)) return;
+      heading.textContent = title();
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
       lack.hidden = server.ask !== null || Boolean(state.answers[name]?.answer);

@@ -238,7 +238,11 @@ export const CHAPTERS = [
         say(
           'A head shows clearly which words belong together. What happens to the translation if you switch this head off?',
         ),
-      answers: () => [say('Often nothing'), say('It always breaks'), say('Just the words that it joins are missing')],
+      answers: () => [
+        say('Often nothing'),
+        say('It always breaks'),
+        say('Exactly the words that it joins are missing'),
+      ],
       because: () => say('Try it below. Other heads often do the same work.'),
     },
     text: (record) => [

@@ -17,7 +17,7 @@ import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
 import { say, sayCount } from '../locales/language.js';
 
-const SHEET = '(max-width: 760px)'; // see panels.css
+const SHEET = '(max-width: 47.5em)'; // see learn.css
 const MINUTE = 60_000; // milliseconds
 const [BEFORE, AFTER] = [CHAPTERS.length + 1, CHAPTERS.length + 2]; // the numbers of the five questions, in links too
 

@@ -18,7 +18,7 @@ export function drawBefore(progress, _, redraw) {
       ),
     ),
     ...createQuestions(progress, 'before', false, redraw),
-    ...(isComplete ? [note(say('Thank you. You learn after the course what was right.'))] : []),
+    ...(isComplete ? [note(say('Thank you. After the course you will see what was right.'))] : []),
   ];
 }
 
@@ -30,7 +30,7 @@ export function drawAfter(progress, chapters, redraw, openResult) {
   return [
     done.length > 0
       ? element('ol', { class: 'hl-summary-of-course' }, ...done.map(({ learned }) => element('li', {}, learned())))
-      : note(say('Here stands one sentence for each chapter that you have understood.')),
+      : note(say('One sentence appears here for each chapter that you have understood.')),
     element('h3', {}, say('Five questions after')),
     ...createQuestions(progress, 'after', isComplete, redraw),
     ...(isComplete ? [element('p', { role: 'status' }, element('strong', {}, scoreOf(before, after)))] : []),

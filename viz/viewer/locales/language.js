@@ -2,6 +2,8 @@
 // text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for texts that come with data.
 // @ts-nocheck
 
+import { OF_LETTERS } from './letters.js';
+
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
 const UNTRANSLATED = '.headlight, #hl-prefix, #hl-examples, #hl-language option, textarea, pre, script, style';
@@ -15,6 +17,7 @@ const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
 const isText = () => location.protocol === 'about:'; // in a frame, where no address may change
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
 let codesByName = null; // of two letters, by the English names of their languages
+let areLetters = false; // whether the texts are about a model that reads and writes letters
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
@@ -45,7 +48,18 @@ export function spokenTexts() {
   return { ...spoken.texts };
 }
 
+// Whether what is said next is about a model of letters: then it says "letter" where it says "word" of others.
+export function speakOfLetters(isSo) {
+  areLetters = isSo;
+}
+
 // Texts
+
+// The translation of an English text; the text itself where there is none.
+function translated(text) {
+  const said = (areLetters && OF_LETTERS[text]) || text;
+  return spoken.texts[said] ?? said;
+}
 
 // A text with its values. The first argument is a literal, so that a test can collect all texts.
 export function say(text, values = {}) {
@@ -54,13 +68,14 @@ export function say(text, values = {}) {
 
 // A text about a count, which is its value {count}: `one` for 1 in English, else `other`, which is also the key.
 export function sayCount(count, one, other, values = {}) {
+  if (areLetters && OF_LETTERS[other]) return say(other, { count, ...values }); // of many
   const forms = spoken.texts[other] ?? { one, other };
   return fill(forms[spoken.plurals.select(count)] ?? forms.other, { count, ...values }).join('');
 }
 
 // A text whose values may be elements: the pieces for `append`.
 export function sayParts(text, values) {
-  return keepQuoted(fill(spoken.texts[text] ?? text, values));
+  return keepQuoted(fill(translated(text), values));
 }
 
 // An element between quotation marks stays on one line with them.
@@ -86,9 +101,7 @@ function isQuoted(pieces, place) {
 
 // A text that came with data: a text without values, or [text, values] from model/errors.py.
 export function tell(said) {
-  return typeof said === 'string'
-    ? (spoken.texts[said] ?? said)
-    : fill(spoken.texts[said[0]] ?? said[0], said[1]).join('');
+  return typeof said === 'string' ? translated(said) : fill(translated(said[0]), said[1]).join('');
 }
 
 // The title of a model, such as "German → English · 9.9 M", with its languages and numbers as the page writes them.

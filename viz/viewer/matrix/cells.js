@@ -1,6 +1,6 @@
 // The cells of the matrix on a canvas: their size, how each is drawn, and the colour scale below them.
 
-import { element, sizeCanvas } from '../drawing/dom.js';
+import { element, letterScale, sizeCanvas } from '../drawing/dom.js';
 import { palette, stepOf } from '../drawing/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue } from '../domain/fold.js';
 import { shares, shownGrid } from '../state/grid.js';
@@ -8,13 +8,14 @@ import { drawScale } from '../heads/thumbnails.js';
 import { fixed } from '../drawing/numbers.js';
 import { say, localNumber } from '../locales/language.js';
 
+// In pixels; those about letters grow with them.
 const CELL = { width: [16, 96], height: [18, 60] };
-const LEAST = 4; // pixels of a cell when the whole matrix is shown
-const FINGER = 24; // pixels that a finger needs
+const LEAST = 4; // of a cell when the whole matrix is shown
+const FINGER = 24; // that a finger needs
 const isTouched = globalThis.matchMedia?.('(hover: none)') ?? { matches: false };
-const SMALL = 14; // pixels; smaller cells have smaller names and a magnifier
-const READABLE = 11; // pixels that a name needs; of smaller cells only some are named
-const DIGIT = 6.8; // pixels of a character of 11 px
+const SMALL = 14; // smaller cells have smaller names and a magnifier
+const READABLE = 11; // that a name needs; of smaller cells only some are named
+const DIGIT = 6.8; // of a character of 11 px
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
 const STEEP = 26; // below this width of a cell, column names are steeper
 
@@ -22,34 +23,36 @@ const STEEP = 26; // below this width of a cell, column names are steeper
 // the longest name, and `reserved` is the width of the column to the right of the cells. With `whole` the cells become
 // so small that all of them are in sight, if that is possible; `stride` then says which names are shown.
 export function fit({ rows, columns }, longest, room, reserved, whole) {
-  const steep = room.width / Math.max(1, columns) < STEEP;
+  const scale = letterScale();
+  const steep = room.width / Math.max(1, columns) < STEEP * scale;
   const slope = steep ? 62 : 38;
   const [across, upwards] = [Math.cos((slope * Math.PI) / 180), Math.sin((slope * Math.PI) / 180)];
   const overhang = Math.max(reserved, Math.ceil(longest * across));
-  const top = Math.ceil(longest * upwards) + 16;
+  const top = Math.ceil(longest * upwards + 16 * scale);
   const fitted = {
     width: Math.floor((room.width - overhang) / Math.max(1, columns)),
     height: Math.floor((room.height - top) / Math.max(1, rows)),
   };
   const smallest = isTouched.matches ? FINGER : LEAST;
   const shrinks = whole && fitted.width >= smallest && fitted.height >= smallest;
-  const least = (side) => (shrinks ? smallest : Math.max(CELL[side][0], isTouched.matches ? FINGER : 0));
-  const sizeOf = (side) => bounded(fitted[side], [least(side), CELL[side][1]]);
+  const least = (side) => (shrinks ? smallest : Math.max(CELL[side][0] * scale, isTouched.matches ? FINGER : 0));
+  const sizeOf = (side) => bounded(fitted[side], [Math.ceil(least(side)), CELL[side][1] * scale]);
   const [width, height] = [sizeOf('width'), sizeOf('height')];
   return {
     width,
     height,
-    stride: { rows: Math.ceil(READABLE / height), columns: Math.ceil(READABLE / width) },
+    stride: { rows: Math.ceil((READABLE * scale) / height), columns: Math.ceil((READABLE * scale) / width) },
     top,
     slope,
     overhang,
+    scale,
     ratio: window.devicePixelRatio,
   };
 }
 
 // Whether the cells are so small that the magnifier shows those under the pointer.
-export function isSmall({ width, height }) {
-  return Math.min(width, height) < SMALL;
+export function isSmall({ width, height, scale }) {
+  return Math.min(width, height) < SMALL * scale;
 }
 
 function bounded(value, [least, most]) {
@@ -65,7 +68,7 @@ export function drawCells({ canvas, grid, size }, state, part = { row: 0, column
   const colours = palette(state.theme, mapOf(grid));
   const context = sizeCanvas(canvas, part.columns * size.width, part.rows * size.height);
   const patterns = { hatch: hatching(context, state.theme), dots: dotting(context, state.theme) };
-  context.font = `11px ${getComputedStyle(canvas).fontFamily}`;
+  context.font = `${11 * size.scale}px ${getComputedStyle(canvas).fontFamily}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   for (let row = part.row; row < part.row + part.rows; row += 1) {
@@ -74,7 +77,15 @@ export function drawCells({ canvas, grid, size }, state, part = { row: 0, column
       const cell = row * grid.columns + column;
       const place = [(column - part.column) * size.width, (row - part.row) * size.height];
       const [status, value, share] = [grid.status[cell], grid.values[cell], line[column]];
-      drawCell(context, { status, value, share, box: [...place, size.width, size.height], colours, patterns });
+      drawCell(context, {
+        status,
+        value,
+        share,
+        box: [...place, size.width, size.height],
+        scale: size.scale,
+        colours,
+        patterns,
+      });
     }
   }
 }
@@ -83,7 +94,7 @@ function sizesOf({ rows, columns }) {
   return { rows, columns };
 }
 
-function drawCell(context, { status, value, share, box, colours, patterns }) {
+function drawCell(context, { status, value, share, box, scale, colours, patterns }) {
   const [left, top, width, height] = box;
   const step = stepOf(share);
   context.fillStyle = hasValue(status) ? colours.css[step] : status === UNMATCHED ? patterns.dots : patterns.hatch;
@@ -91,9 +102,10 @@ function drawCell(context, { status, value, share, box, colours, patterns }) {
   const gap = Math.min(width, height) < 8 ? 0 : 1;
   context.fillRect(left, top, width - gap, height - gap);
   context.globalAlpha = 1;
-  if (status !== SHOWN || Math.abs(value) < WRITTEN.from || width < WRITTEN.width || height < WRITTEN.height) return;
+  const isLarge = width >= WRITTEN.width * scale && height >= WRITTEN.height * scale;
+  if (status !== SHOWN || Math.abs(value) < WRITTEN.from || !isLarge) return;
   context.fillStyle = colours.ink[step];
-  context.fillText(shortValue(value, width), left + (width - 1) / 2, top + height / 2);
+  context.fillText(shortValue(value, width / scale), left + (width - 1) / 2, top + height / 2);
 }
 
 // Two decimals: 0.98, −0.12; without the leading zero where that is too wide.

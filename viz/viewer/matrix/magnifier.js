@@ -6,7 +6,7 @@ import { isCell } from '../state/queries.js';
 import { clamp } from '../domain/math.js';
 import { drawCells, isSmall } from './cells.js';
 
-const SIZE = { width: 36, height: 22 }; // of a cell in the magnifier
+const SIZE = { width: 36, height: 22 }; // of a cell in the magnifier, where letters have 16 px
 const CELLS = 5; // along each side
 const DISTANCE = 16; // pixels from the pointer
 
@@ -29,12 +29,14 @@ export function drawMagnifier(magnifier, { grid, size, field }, state, focus) {
   magnifier.node.hidden = !shows;
   if (!shows) return;
   const part = partAround(grid, focus);
-  drawCells({ canvas: magnifier.canvas, grid, size: SIZE }, state, part);
+  const { scale } = size;
+  const [width, height] = [SIZE.width * scale, SIZE.height * scale];
+  drawCells({ canvas: magnifier.canvas, grid, size: { width, height, scale } }, state, part);
   Object.assign(magnifier.mark.style, {
-    left: `${(focus.column - part.column) * SIZE.width}px`,
-    top: `${(focus.row - part.row) * SIZE.height}px`,
-    width: `${SIZE.width - 1}px`,
-    height: `${SIZE.height - 1}px`,
+    left: `${(focus.column - part.column) * width}px`,
+    top: `${(focus.row - part.row) * height}px`,
+    width: `${width - 1}px`,
+    height: `${height - 1}px`,
   });
   const [row, column] = [grid.rowGroups[focus.row], grid.columnGroups[focus.column]];
   magnifier.names.replaceChildren(...cellName(row, column.token));

@@ -1,7 +1,6 @@
 // The rows above the matrix: its title, what it shows, one menu with all other choices, and what its arcs mean.
 
 import { createButton, element } from '../drawing/dom.js';
-import { isOfLetters } from '../domain/payload.js';
 import { toggleAverage } from '../state/actions.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { availableValues, chooseValue } from '../state/value_choice.js';
@@ -32,13 +31,8 @@ function meaningOfArcs(state) {
   const { arcs } = shownValue(state);
   if (arcs) return arcs();
   if (state.kind !== 'cross' || isSubtracted(state)) return '';
-  const areLetters = isOfLetters(state.record);
-  if (rowOffset(state) < 0)
-    return areLetters
-      ? say('This head looks up the letter just written.')
-      : say('This head looks up the word just written.');
-  return areLetters
-    ? say('Each letter is joined with what is read to write it.')
+  return rowOffset(state) < 0
+    ? say('This head looks up the word just written.')
     : say('Each word is joined with what is read to write it.');
 }
 
@@ -48,7 +42,7 @@ export function createToolbar(server, table) {
   const buttonOf = (value) => {
     const choose = () => store.change(chooseValue(store.get(), value));
     const look = FIRST.includes(value) ? 'hl-tab' : 'hl-item';
-    return { value, button: createButton(look, choose, { 'data-value': value.name }, value.button()) };
+    return { value, button: createButton(look, choose, { 'data-value': value.name }) };
   };
   const [first, others] = [FIRST, VALUES.filter((value) => !FIRST.includes(value))].map((some) => some.map(buttonOf));
   const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
@@ -120,6 +114,7 @@ function renderToolbar({ server, values, toggles, name }, state) {
   if (!state.record) return;
   const available = availableValues(state, server.ask !== null);
   for (const { value, button } of values) {
+    button.textContent = value.button();
     button.setAttribute('aria-pressed', state.mode === value.name);
     button.disabled = !available.includes(value);
     button.title = button.disabled ? whyNot(server, value.request) : value.meaning();

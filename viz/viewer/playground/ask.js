@@ -18,11 +18,7 @@ export function askToBegin(node, steps, begin, keep) {
   };
   dialog.append(
     element('h2', {}, title),
-    element(
-      'p',
-      {},
-      say('The present training, with {steps} steps, is lost then, unless you save its model first.', { steps }),
-    ),
+    element('p', {}, say('This training of {steps} steps will be lost unless you save its model first.', { steps })),
     actions(answer(say('Keep this training'), keep, { class: 'hl-button' }), answer(say('Begin anew'), begin)),
   );
   dialog.addEventListener('cancel', keep);

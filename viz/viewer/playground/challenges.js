@@ -69,7 +69,7 @@ export function createChallenges(begin) {
       { class: 'hl-panel hl-challenges' },
       element('h3', {}, say('Challenges')),
       element('ol', {}, ...lines.map(({ node }) => node)),
-      note(say('While you take a challenge on, the switches give no hints.')),
+      note(say('During a challenge the switches give no hints.')),
     ),
     goalOf: (name) => (name === null ? '' : tell(CHALLENGES[name].goal)),
     // Looks at the trainings as they are now.

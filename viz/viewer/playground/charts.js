@@ -33,6 +33,7 @@ function chartOfLengths(shown, names) {
     name,
     points: shown[side].lengths.map(([count, share]) => [count, 100 * share]),
   }));
-  const how = { first, last, marked: last, range: [0, 100], isCount: true, format: (value) => fixed(value, 0) };
+  const at = (count, values) => say('{count} letters: {values}', { count, values });
+  const how = { first, last, marked: last, range: [0, 100], isCount: true, at, format: (value) => fixed(value, 0) };
   return [drawChart(say('Unseen words right by letters, %'), lines, how)];
 }

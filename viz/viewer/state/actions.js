@@ -2,7 +2,7 @@
 
 import { USUAL, chosenValue } from '../values/values.js';
 import { clamp } from '../domain/math.js';
-import { KINDS, placesOfWord } from '../domain/payload.js';
+import { KINDS, placesToRemove } from '../domain/payload.js';
 import { chosenHeads, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
@@ -48,7 +48,7 @@ export function togglePin({ pin }, spot) {
 // Removes the word of a source token, or brings it back.
 /** @type {(state: State, place: number) => Changes} */
 export function toggleRemoved({ record, removedAt }, place) {
-  const [first] = placesOfWord(record.tokens.source, place);
+  const [first] = placesToRemove(record, place);
   return { removedAt: removedAt === first ? null : first };
 }
 

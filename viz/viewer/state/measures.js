@@ -27,7 +27,9 @@ export function sortsOf(record) {
 export function importanceOf({ importance, instead }) {
   if (!importance) return null;
   const { baseline, sentence } = importance.instead;
-  return baseline === instead.baseline && sentence === instead.sentence ? importance.changes : null;
+  if (baseline === instead.baseline && (baseline !== 'sentence' || sentence === instead.sentence))
+    return importance.changes;
+  return instead.baseline === 'zero' ? (importance.usual ?? null) : null;
 }
 
 // The same of the other side, so that the colours mean the same on both; null without it.

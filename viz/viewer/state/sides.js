@@ -6,7 +6,7 @@ import { hasHeads } from '../domain/heads.js';
 import { oppositeWord, recordOfB } from './comparison.js';
 import { axes } from '../domain/payload.js';
 import { clearestHead, headOf, sameHeads, withoutRow } from './actions.js';
-import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle } from './store.js';
+import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle, speakOf } from './store.js';
 import { say } from '../locales/language.js';
 
 const OWN = ['busy', 'waiting', 'error', 'browsed', ...VIEW_FIELDS]; // what B does not share with A
@@ -86,7 +86,12 @@ export function otherSide(state) {
 export function createStoreOfB(store) {
   return {
     get: () => stateOfB(store.get()),
-    subscribe: (listener) => store.subscribe((state, before) => listener(stateOfB(state), stateOfB(before))),
+    subscribe: (listener) =>
+      store.subscribe((state, before) => {
+        speakOf(stateOfB(state).record);
+        listener(stateOfB(state), stateOfB(before));
+        speakOf(state.record);
+      }),
     change: (changes) => store.change(changesOf(store.get(), changes)),
   };
 }

@@ -8,6 +8,8 @@ import { clamp } from '../domain/math.js';
 import { importanceOf } from './measures.js';
 import { differs, focusOf, isPossible } from './queries.js';
 import { sameHead, hasHeads } from '../domain/heads.js';
+import { isOfLetters } from '../domain/payload.js';
+import { speakOfLetters } from '../locales/language.js';
 
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
@@ -72,7 +74,9 @@ export const EMPTY_VIEW = Object.freeze({
   // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
   // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
   summary: null,
-  importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
+  // { changes, usual, baseline, instead }: without each head, which gives something `instead`; `usual` is what was known when it
+  // gives nothing
+  importance: null,
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed
@@ -133,6 +137,7 @@ export function createStore(initial = EMPTY) {
     try {
       while (untold.length > 0) {
         const change = untold.shift();
+        speakOf(change[0].record);
         for (const listener of listeners) listener(...change);
       }
     } finally {
@@ -152,6 +157,12 @@ export function createStore(initial = EMPTY) {
       if (!isTelling) tell();
     },
   };
+}
+
+// What a view says next is about this record: its words, or its letters.
+/** @type {(record: TranslationRecord | null) => void} */
+export function speakOf(record) {
+  if (record) speakOfLetters(isOfLetters(record));
 }
 
 // Writes the changed fields of a view into the view on screen, and copies that view's fields into the state.

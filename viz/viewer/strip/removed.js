@@ -16,13 +16,9 @@ export function canRemove(server, { record }, place) {
 // The translation without the word, and what else one can do with the word.
 export function createRemoved(store) {
   const text = element('span', { role: 'status' });
-  const act = (label, onclick, title = null) => createButton('hl-act', onclick, { title }, label);
+  const act = (label, onclick) => createButton('hl-act', onclick, {}, label);
   const follow = act(say('Follow it'), () => store.change(followWord(store.get())));
-  const retype = act(
-    say('Retype without it'),
-    () => (location.hash = addressWithout(store.get())),
-    say('Here the word is hidden at its place. A sentence that never had it can be translated otherwise.'),
-  );
+  const retype = act('', () => (location.hash = addressWithout(store.get())));
   const back = act(say('Bring it back'), () => store.change({ removedAt: null }));
   const node = element('div', { class: 'hl-removed', hidden: true }, text, follow, retype, back);
   return { node, text, follow, retype, back };
@@ -40,6 +36,8 @@ export function drawRemoved(chips, { node, text, follow, retype, back }, state) 
   const isChosen = state.removedAt !== null;
   follow.hidden = back.hidden = !isChosen;
   follow.setAttribute('aria-pressed', isChosen && state.pin?.column === state.removedAt);
+  retype.textContent = say('Retype without it');
+  retype.title = say('Here the word is hidden at its place. A sentence that never had it can be translated otherwise.');
   retype.hidden = !isChosen || state.page.model === null || isElsewhere(state);
 }
 

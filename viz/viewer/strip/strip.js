@@ -88,7 +88,7 @@ function createTokens() {
   const lines = [label(say('source')), chips.source, label(say('translation')), chips.target];
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
-  const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
+  const more = createButton('hl-swipe', () => showMore(scroll), {}, '›');
   const follow = () =>
     (more.hidden = scroll.scrollWidth - scroll.clientWidth - Math.abs(scroll.scrollLeft) < LEAST_MORE);
   new ResizeObserver(follow).observe(scroll);
@@ -109,7 +109,8 @@ function renderStrip(parts, state, before) {
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
-function writeName({ analysed, beside }, state) {
+function writeName({ analysed, beside, more }, state) {
+  more.title = say('More words');
   beside.setAttribute('aria-pressed', state.sideB !== null);
   analysed.textContent = analysed.title = nameOfShown(state);
 }

@@ -4,6 +4,7 @@ import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
 import { KINDS, continues, isOfLetters } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
+import { firstLens } from '../domain/lens.js';
 import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
 
@@ -35,7 +36,7 @@ export function factsOf(state) {
     importance && neededHeads(importance, summary?.heads ?? []),
     leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
     leaveOneOut && movedWord(words, leaveOneOut),
-    lens && lateWords(record, words, lens),
+    lens && lateWords(record, words, firstLens(lens)),
   ];
   return found.filter(Boolean).slice(0, MOST);
 }

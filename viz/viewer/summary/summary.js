@@ -11,7 +11,6 @@ import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
 import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
-import { isOfLetters } from '../domain/payload.js';
 import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
 import { leaveOneOut } from '../values/leave_one_out.js';
@@ -60,8 +59,7 @@ function sentencesOf(server, node, state) {
   const lens = question && isAnswered(state, 'lens', question) ? state.answers.lens.answer : null; // of this sentence
   return factsOf({ ...state, lens }).map((fact) => {
     const title = element('p', { class: 'hl-soft' }, TITLES[fact.name](fact));
-    const write = (isOfLetters(state.record) && OF_LETTERS[fact.name]) || SENTENCES[fact.name];
-    const text = element('div', { class: 'hl-sentence' }, ...write(fact, open, state.record));
+    const text = element('div', { class: 'hl-sentence' }, ...SENTENCES[fact.name](fact, open, state.record));
     return element('li', { 'data-fact': fact.name }, title, text);
   });
 }
@@ -140,7 +138,7 @@ const SENTENCES = {
   ],
   sure: ({ steps, isForced }, open, record) => [
     isForced
-      ? say('What was forced aside, no word was in doubt: each choice had more than {share}. The least sure:', {
+      ? say('Apart from what was forced, no word was in doubt: each choice had more than {share}. The least sure:', {
           share: largestDoubt(),
         })
       : say('No word was in doubt: each choice had more than {share}. The least sure:', { share: largestDoubt() }),
@@ -205,38 +203,11 @@ const SENTENCES = {
   },
 };
 
-// What is said otherwise of a model that reads and writes letters.
-const OF_LETTERS = {
-  sure: ({ steps }, open, record) => [
-    say('No letter was in doubt: each choice had more than {share}. The least sure:', { share: largestDoubt() }),
-    list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
-  ],
-  spare: ({ words }, open) =>
-    sayParts('Without any one of these, every letter that it writes keeps at least 90 % of its probability: {words}', {
-      words: joined(words.map((word) => open.without(null, word))),
-    }),
-  moved: ({ word, source, count }, open) =>
-    sayParts('{source} moved most of at least {count} letters: it is read at place {from} and written at place {to}.', {
-      ...{ source: open.without(word, source), count, from: source.written, to: word.written },
-    }),
-  'in order': () => [
-    say('Nothing changed places: the letters come in the order of the letters that they depend on most.'),
-  ],
-  'no head': ({ count, share }) => [
-    say(
-      'It needed no single one of its {count} heads (the small squares): without any one of them, what it writes keeps at least {share} of its probability.',
-      { count, share: percent(Math.min(share, ALMOST_ALL)) },
-    ),
-  ],
-};
-
 // "bench 34 %, or bank 28 %"; the other word can be forced. A search can leave out the likelier word for a better whole.
 function choiceAt(record, step, chance, rival, open) {
   const parts = { word: open.step(step, record), chance: chanceText(chance) };
   if (!rival && chance < THRESHOLDS.unsure)
-    return isOfLetters(record)
-      ? sayParts('{word} {chance}; the rest is spread over many letters', parts)
-      : sayParts('{word} {chance}; the rest is spread over many words', parts);
+    return sayParts('{word} {chance}; the rest is spread over many words', parts);
   if (!rival) return sayParts('{word} {chance}', parts);
   const other = { rival: open.force(step, rival), other: chanceText(Math.exp(rival.log_probability)) };
   return Math.exp(rival.log_probability) > chance
@@ -255,13 +226,8 @@ function largestDoubt() {
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
   if (text === null) return sayParts('{head} silent: {factor} times less likely.', parts);
-  if (text === record.text)
-    return isOfLetters(record)
-      ? sayParts('{head} silent: {factor} times less likely, but the same letters.', parts)
-      : sayParts('{head} silent: {factor} times less likely, but the same words.', parts);
-  return isOfLetters(record)
-    ? sayParts('{head} silent: {factor} times less likely, and it writes “{text}”', parts)
-    : sayParts('{head} silent: {factor} times less likely, and the translation is “{text}”', parts);
+  if (text === record.text) return sayParts('{head} silent: {factor} times less likely, but the same words.', parts);
+  return sayParts('{head} silent: {factor} times less likely, and the translation is “{text}”', parts);
 }
 
 function timesText(factor) {

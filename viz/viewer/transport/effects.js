@@ -298,7 +298,9 @@ export async function askImportance(server) {
   const ids = targetIds(sourceView(before).record);
   const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
   const state = store.get();
-  if (importance) store.change(changeView(state, sourceView(state), { importance }));
+  const view = sourceView(state);
+  const usual = importanceOf({ importance: view.importance, instead: ZERO });
+  if (importance) store.change(changeView(state, view, { importance: { ...importance, usual } }));
 }
 
 // The translation with muted heads is part of the answer that says what they change.

@@ -5,7 +5,7 @@ import { element, readable, tokenText } from '../drawing/dom.js';
 import { groupRows } from '../domain/fold.js';
 import { sum } from '../domain/math.js';
 import { fixed, percent, signed } from '../drawing/numbers.js';
-import { axes, placesOfWord } from '../domain/payload.js';
+import { axes, placesOfWord, placesToRemove } from '../domain/payload.js';
 import { OF_HEADS } from './of_heads.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -120,7 +120,7 @@ function groupOf(groups, places) {
 // The places of the source word that is removed, or pinned while losses are chosen; null without one.
 /** @type {(state: State) => number[] | null} */
 export function removedPlaces({ record, mode, kind, pin, words, removedAt }) {
-  if (removedAt !== null) return placesOfWord(record.tokens.source, removedAt);
+  if (removedAt !== null) return placesToRemove(record, removedAt);
   const column = pin?.column ?? null;
   if (mode !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
   return words ? placesOfWord(record.tokens.source, column) : [column];

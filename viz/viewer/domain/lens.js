@@ -1,0 +1,12 @@
+// Which lens the page trusts: the one whose likeliest word is more often the word of the translation, over many sentences.
+
+import { sum } from './math.js';
+
+export function isJacobianFirst({ jacobian, measured }) {
+  return Boolean(jacobian) && sum(measured.decoder.jacobian) > sum(measured.decoder.direct);
+}
+
+// An answer of the lens with the words of that lens.
+export function firstLens(answer) {
+  return isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer;
+}

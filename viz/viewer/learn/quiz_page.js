@@ -1,5 +1,5 @@
 // The pages of the course with five questions: before the first chapter without a judgement, and after the last one with the
-// summary of the course.
+// summary of the course, once they are answered.
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
@@ -27,13 +27,19 @@ export function drawAfter(progress, chapters, redraw, openResult) {
   const { understood, before, after } = progress.get();
   const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
   const isComplete = Object.keys(after).length === QUIZ.length;
+  const summary = element(
+    'ol',
+    { class: 'hl-summary-of-course' },
+    ...done.map(({ learned }) => element('li', {}, learned())),
+  );
   return [
-    done.length > 0
-      ? element('ol', { class: 'hl-summary-of-course' }, ...done.map(({ learned }) => element('li', {}, learned())))
-      : note(say('One sentence appears here for each chapter that you have understood.')),
     element('h3', {}, say('Five questions after')),
     ...createQuestions(progress, 'after', isComplete, redraw),
     ...(isComplete ? [element('p', { role: 'status' }, element('strong', {}, scoreOf(before, after)))] : []),
+    // Its sentences would answer the questions.
+    isComplete && done.length > 0
+      ? summary
+      : note(say('Here stands one sentence for each chapter that you have understood.')),
     actions(actionButton(say('Print what I have learned'), openResult)),
   ];
 }

@@ -142,7 +142,15 @@ function studiedRole(state, one, here) {
   const role = study?.roles[kind][layer]?.[head];
   if (!role || isMemory(record, kind)) return [];
   if (role === here && role !== 'mixed')
-    return [note(bothShares(record, study, one, role), ...ofEvenRows(record, kind, role))];
+    return [
+      // The measure is explained where it stands among the measures.
+      element(
+        'p',
+        { class: 'hl-soft hl-terms-not' },
+        bothShares(record, study, one, role),
+        ...ofEvenRows(record, kind, role),
+      ),
+    ];
   const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [

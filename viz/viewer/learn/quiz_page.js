@@ -39,7 +39,7 @@ export function drawAfter(progress, chapters, redraw, openResult) {
     // Its sentences would answer the questions.
     isComplete && done.length > 0
       ? summary
-      : note(say('Here stands one sentence for each chapter that you have understood.')),
+      : note(say('One sentence appears here for each chapter that you have understood.')),
     actions(actionButton(say('Print what I have learned'), openResult)),
   ];
 }

@@ -36,6 +36,9 @@ export function drawAfter(progress, chapters, redraw, openResult) {
     element('h3', {}, say('Five questions after')),
     ...createQuestions(progress, 'after', isComplete, redraw),
     ...(isComplete ? [element('p', { role: 'status' }, element('strong', {}, scoreOf(before, after)))] : []),
+    ...(isComplete && Object.keys(before).length > 0
+      ? [element('h3', {}, say('Five questions before')), ...createQuestions(progress, 'before', true, redraw)]
+      : []),
     // Its sentences would answer the questions.
     isComplete && done.length > 0
       ? summary

@@ -116,10 +116,16 @@ function roleOfOne(state, one, role) {
           ),
         ]
       : [roleName(record, role)];
-  const how = aboutModel(state).origin
-    ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
-    : say('The only one taught to align.');
-  const taught = isTaught(record, ...one) ? [note(how)] : [];
+  const taught =
+    isTaught(record, ...one) && aboutModel(state).origin
+      ? [
+          note(
+            say(
+              'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
+            ),
+          ),
+        ]
+      : []; // the title of the matrix says it of a model of this project
   return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
@@ -136,7 +142,15 @@ function studiedRole(state, one, here) {
   const role = study?.roles[kind][layer]?.[head];
   if (!role || isMemory(record, kind)) return [];
   if (role === here && role !== 'mixed')
-    return [note(bothShares(record, study, one, role), ...ofEvenRows(record, kind, role))];
+    return [
+      // The measure is explained where it stands among the measures.
+      element(
+        'p',
+        { class: 'hl-soft hl-terms-not' },
+        bothShares(record, study, one, role),
+        ...ofEvenRows(record, kind, role),
+      ),
+    ];
   const nearest = nearestRole({ ...study, definitions: record.definitions }, one);
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [
@@ -159,9 +173,9 @@ function studiedRole(state, one, here) {
 // How clear a role is in this sentence and over the corpus, by what its measure counts.
 const SHARES = {
   offset_share: (values) =>
-    say('its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences', values),
-  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences', values),
-  focus: (values) => say('source focus {here} % here, {there} % over {count} sentences', values),
+    say('Its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences.', values),
+  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences.', values),
+  focus: (values) => say('Source focus {here} % here, {there} % over {count} sentences.', values),
 };
 
 function bothShares(record, study, one, role) {
@@ -175,7 +189,7 @@ function bothShares(record, study, one, role) {
 // What rows without any preference would have: in a short sentence that may be much.
 function ofEvenRows({ even }, kind, role) {
   const share = even?.[kind]?.[role];
-  return share > 0 ? [' · ', say('Even rows would have {share} % here.', { share: wholePercent(share) })] : [];
+  return share > 0 ? [' · ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
 function evidenceHere({ definitions, measures }, [kind, layer, head], role) {

@@ -15,7 +15,7 @@ const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
 // A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that
 // writes words backwards. `view` is what its address says more of a sentence that is kept, `subject` the panel that the
-// chapter is about. `guess` comes first, and the picture answers it; `check` comes last. See question.js.
+// chapter is about, `chosen` the panel that is needed once a head is chosen. `guess` comes first, and the picture answers it; `check` comes last. See question.js.
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
@@ -122,6 +122,7 @@ export const CHAPTERS = [
     title: () => say('Three kinds of attention'),
     begin: TRANSLATION,
     subject: '.hl-heads',
+    chosen: '.hl-centre',
     view: { kind: 'encoder', ask: 'routes' },
     guess: {
       text: () => say('The model is writing the third word of its translation. What can this step read?'),
@@ -230,6 +231,7 @@ export const CHAPTERS = [
     title: () => say('What heads do, and what they do not'),
     begin: TRANSLATION,
     subject: '.hl-heads',
+    chosen: '.hl-inspector',
     view: { kind: 'cross', panel: 'mute' },
     guess: {
       text: () =>

@@ -5,6 +5,7 @@
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { explainTerms } from '../drawing/glossary.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';
+import { differs } from '../state/queries.js';
 import { EMPTY } from '../state/store.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
@@ -49,14 +50,14 @@ export function createLearn(server) {
   learn.tasks = element('ol', { class: 'hl-tasks' });
   learn.clock = element('span', { class: 'hl-soft', role: 'timer' });
   setInterval(() => drawClock(learn, store.get()), MINUTE / 6);
-  store.subscribe((state) => follow(learn, state));
+  store.subscribe((state, before) => follow(learn, state, before));
   return {
     panels: [learn.panel, learn.lesson.node],
     open: () => openNext(learn),
   };
 }
 
-function follow(learn, state) {
+function follow(learn, state, before) {
   const { store, panel } = learn;
   if (!state.record) return undefined;
   if (state.learn > PAGES.length) return store.change({ learn: null }); // a link can name any number
@@ -70,10 +71,10 @@ function follow(learn, state) {
   check(learn, state);
   drawClock(learn, state);
   drawRoutes(learn, state);
-  if (isOther) {
-    panel.scrollTo(0, 0); // also after the picture of the routes, which scrolls to itself
-    if (matchMedia(SHEET).matches) scrollTo(learn, PAGES[state.learn - 1].subject);
-  }
+  if (isOther) panel.scrollTo(0, 0); // also after the picture of the routes, which scrolls to itself
+  const { subject, chosen } = PAGES[state.learn - 1];
+  const next = isOther ? subject : differs(state, before, ['kind', 'layer', 'head']) && chosen;
+  if (next && matchMedia(SHEET).matches) scrollTo(learn, next);
   return undefined;
 }
 

@@ -103,6 +103,10 @@ export const OF_LETTERS = {
     'In this word: the likeliest letter after what all later layers do to such a state on average (their mean Jacobian), and its probability.',
   'Over {count} sentences the likeliest word is the word of the translation, by layer: Jacobian lens {jacobian}; logit lens {direct}.':
     'Over {count} inputs the likeliest letter is the one that is written, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
+  'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another word than the likeliest.':
+    'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another letter than the likeliest.',
+  'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another word than the likeliest.':
+    'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another letter than the likeliest.',
   'The likeliest words of each step': 'The likeliest letters of each step',
   'Outlined: the word of the translation, once it stays the likeliest up to the last layer.':
     'Outlined: the letter that is written, once it stays the likeliest up to the last layer.',

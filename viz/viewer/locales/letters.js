@@ -105,8 +105,6 @@ export const OF_LETTERS = {
     'Over {count} inputs the likeliest letter is the one that is written, by layer: Jacobian lens {jacobian}; logit lens {direct}.',
   'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another word than the likeliest.':
     'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another letter than the likeliest.',
-  'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another word than the likeliest.':
-    'The mean Jacobian is of {fitted} of them. The last layer is not always right, because the search may take another letter than the likeliest.',
   'The likeliest words of each step': 'The likeliest letters of each step',
   'Outlined: the word of the translation, once it stays the likeliest up to the last layer.':
     'Outlined: the letter that is written, once it stays the likeliest up to the last layer.',

@@ -192,9 +192,8 @@ function movedWord({ source, target }, leaveOneOut) {
       const from = largest(source.map((_, place) => lossOf(place, word)));
       return { word, to, from, loss: from < 0 ? 0 : lossOf(from, word) };
     })
-    .filter(
-      ({ loss, from, to }) => loss >= THRESHOLDS.linked && largest(target.map((word) => lossOf(from, word))) === to,
-    );
+    .filter(({ loss }) => loss >= THRESHOLDS.linked)
+    .filter((one, _, all) => !all.some((other) => other.from === one.from && other.loss > one.loss));
   const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
   const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
   const distance = ({ from, to }) => Math.abs(target[to].written - source[from].written);

@@ -152,7 +152,9 @@ test('of the words that passed two others, the one that moved most is named', ()
 
 test('a place is one of words as they are written: past “didn’t” is one place', () => {
   const pieces = [' didn', "'", 't', ' Buch'];
-  const predicted = pieces.map((text, word) => ({ ...numbered([text, word], word), piece: text.replace(' ', '▁') }));
+  const predicted = pieces.map((text, word) =>
+    Object.assign(numbered([text, word], word), { piece: text.replace(' ', '▁') }),
+  );
   const source = ['Buch', 'nicht', 'tat'].map((text, word) => token(text, word));
   const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
   const from = [1, null, 2, 0]; // the source word that each token depends on

@@ -92,10 +92,13 @@ def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
 
 
 def _with_word(forced: Translation, step: int) -> dict[str, Any]:
-    """The word of a step whose token was forced."""
-    token = forced.attention.predicted[step]
-    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
-    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
+    """The word of a step whose token was forced, with … if an apostrophe joins it with the next one."""
+    predicted = forced.attention.predicted
+    token = predicted[step]
+    places = [place for place, one in enumerate(predicted) if one.word == token.word]
+    joined = any(one.piece in "'’" for one in predicted[places[-1] + 1 :][:1])
+    text = "".join(predicted[place].text for place in places).strip()
+    return {"step": step, "id": token.id, "text": f"{text}…" if joined else text, "pieces": len(places)}
 
 
 def _most_needed(importance: HeadValues) -> list[Head]:

@@ -135,7 +135,7 @@ def test_in_short_gives_back_the_view_that_it_changed(page: Page, asked: list[di
     before, link = page.evaluate(SEEN), page.evaluate("location.hash")
     status = page.locator(".hl-status")
     sentence(page, "depends").get_by_role("button").click()
-    expect(status).to_contain_text("Opened from In short")
+    expect(status).to_contain_text("Opened from the sentences under the translation")
     expect(page.locator(".hl-removed")).to_contain_text("the translation is")
     sentence(page, "heads").get_by_role("button").first.click()
     expect(page.locator(".hl-panel-mute")).to_be_visible()
@@ -143,10 +143,10 @@ def test_in_short_gives_back_the_view_that_it_changed(page: Page, asked: list[di
     assert page.evaluate("location.hash") == link
     status.get_by_role("button", name="Back to the view from before").click()
     assert page.evaluate(SEEN) == before
-    expect(status).not_to_contain_text("Opened from In short")
+    expect(status).not_to_contain_text("Opened from the sentences under the translation")
     sentence(page, "depends").get_by_role("button").click()
     view(page, "Norm")  # the person's own choice stays
-    expect(status).not_to_contain_text("Opened from In short")
+    expect(status).not_to_contain_text("Opened from the sentences under the translation")
     assert page.evaluate("[viewer.state().mode, viewer.state().words]") == ["transformed_norm", False]
     sentence(page, "heads").get_by_role("button").first.click()
     draw(page, tiny().translate("Eine Frau liest."), "tiny")

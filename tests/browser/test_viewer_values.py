@@ -72,7 +72,7 @@ def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
     found = leave_one_out_values(tiny(), TINY, result.ids)
     page = show(result, "tiny", address="kind=encoder&layer=1&head=1")
     mode(page, "Remove a word")
-    expect(page.locator(".hl-centre h2")).to_have_text("What each word loses without each source word")
+    expect(page.locator(".hl-centre h2")).to_have_text("Loss without each source word")
     point(page, 2, 1)
     expect(page.locator(".hl-readout")).to_contain_text("of its log p")
     assert value(page) == number(found["losses"][1][2])

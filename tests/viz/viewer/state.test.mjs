@@ -110,6 +110,7 @@ const ADDRESSED = {
   words: true,
   threshold: 0.9,
   flow: 0.1,
+  finder: { over: 'sentence', x: 'entropy', y: 'offset_share' },
   scale: 'row',
   fit: false,
   sort: 'entropy',

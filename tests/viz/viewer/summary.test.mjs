@@ -150,6 +150,20 @@ test('of the words that passed two others, the one that moved most is named', ()
   assert.ok(fact('in order', { record, values: { leave_one_out: straight } }));
 });
 
+test('a place is one of words as they are written: past “didn’t” is one place', () => {
+  const pieces = [' didn', "'", 't', ' Buch'];
+  const predicted = pieces.map((text, word) =>
+    Object.assign(numbered([text, word], word), { piece: text.replace(' ', '▁') }),
+  );
+  const source = ['Buch', 'nicht', 'tat'].map((text, word) => token(text, word));
+  const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
+  const from = [1, null, 2, 0]; // the source word that each token depends on
+  const losses = source.map((_, place) => from.map((own) => Number(own === place) * 3));
+  const without = { groups: [[0], [1], [2]], losses, instead: losses.map((row) => row.map(() => 0)) };
+  without.tokens = { 0: predicted[0] };
+  assert.equal(fact('moved', { record, values: { leave_one_out: without } }), undefined);
+});
+
 test('heads are needed from a loss of a third on', () => {
   const table = (least) => ({
     changes: { encoder: [[0, least]], decoder: [[0.1, 0]], cross: [[-0.2, 0]] },

@@ -200,8 +200,11 @@ function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternativ
 function wordAt(translator, asked, step, id) {
   const wordOf = (ids) => {
     const tokens = translator.tokenizers.target.tokens(ids);
-    const pieces = tokens.filter(({ word }) => word === tokens[step].word).map(({ text }) => text);
-    return { text: pieces.join('').trim(), pieces: pieces.length, isWhole: tokens.at(-1).word !== tokens[step].word };
+    const pieces = tokens.filter(({ word }) => word === tokens[step].word);
+    const after = tokens[tokens.indexOf(pieces.at(-1)) + 1];
+    const text = pieces.map((one) => one.text).join('');
+    const isJoined = ["'", '’'].includes(after?.piece); // by an apostrophe with the next word
+    return { text: `${text.trim()}${isJoined ? '…' : ''}`, pieces: pieces.length, isWhole: after !== undefined };
   };
   const isEnough = (all) => {
     const [first, ...others] = all.map(wordOf);

@@ -123,7 +123,13 @@ function drawStatus({ store, ask }, status, state) {
   if (busy) draw(`${busy.what} … ${busy.waiting}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
   else if (state.aside)
-    drawBack(store, status, say('Opened from In short'), say('Back to the view from before'), closeAside);
+    drawBack(
+      store,
+      status,
+      say('Opened from the sentences under the translation'),
+      say('Back to the view from before'),
+      closeAside,
+    );
   else if (shown) drawView(store, status, state);
   else draw(record ? viewOf(state) || (ask ? '' : noModel()) : '');
 }

@@ -58,7 +58,7 @@ function valueOfChosen(state, values) {
 }
 
 function valueText(state, one, value) {
-  return `${fullName(state, one)}: ${signed(value)}`;
+  return say('{head}: {role}', { head: fullName(state, one), role: signed(value) });
 }
 
 function gridOf(store, state, kind, table, most, readout) {

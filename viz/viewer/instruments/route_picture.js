@@ -50,7 +50,7 @@ export function pictureOf({ record, paths, layout, step }, choose, show = (_one)
   );
   const names = placeNames(paths, layout);
   const lines = [...paths]
-    .sort((one, other) => one.flow - other.flow)
+    .sort((one, other) => isOfHead(one) - isOfHead(other) || one.flow - other.flow)
     .map((one) => ({ one, node: line(record, one, layout, names.get(one), choose) }));
   const light = (chosen) => {
     const lit = chosen && through(paths, chosen);
@@ -75,6 +75,11 @@ export function pictureOf({ record, paths, layout, step }, choose, show = (_one)
     ...tokenNames(record, layout, step),
   );
   return svg;
+}
+
+// The lines with names come last, so that no other line runs through a name.
+function isOfHead({ head }) {
+  return Number(head !== null);
 }
 
 // A line, with its head if it has one; a wider one below it is easier to point at.

@@ -47,7 +47,7 @@ export const OF_LETTERS = {
   'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study':
     'how much log p each letter that is written loses when one letter of the word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
   'Hiding each source word in turn': 'Hiding each source letter in turn',
-  'What each word loses without each source word': 'What each letter loses without each source letter',
+  'Loss without each source word': 'Loss without each source letter',
   'Each word is joined with the word without which it loses most.':
     'Each letter is joined with the letter without which it loses most.',
   'Each word is joined with what is read to write it.': 'Each letter is joined with what is read to write it.',

@@ -54,7 +54,9 @@ export function createEntry(store, root, page) {
     }
     opening = null;
     leave();
-    return store.change({ error: say('The playground could not be loaded; check the connection, then try again.') });
+    return store.change({
+      error: say('The playground could not be loaded; check the connection, then load the page again.'),
+    });
   };
   window.addEventListener('hashchange', follow);
   store.subscribe((state, before) => {

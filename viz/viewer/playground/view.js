@@ -101,7 +101,7 @@ async function restart(play) {
   try {
     play.worker ??= await connect(play);
   } catch {
-    return fail(play, message('The playground could not be loaded; check the connection, then try again.'));
+    return fail(play, message('The playground could not be loaded; check the connection, then load the page again.'));
   }
   Object.assign(play, { frames: [], shown: null });
   setPace(play, 0);
@@ -372,5 +372,5 @@ function writtenText(written, right) {
 
 function progressOf({ steps, loss, share }) {
   const values = { step: steps, loss: loss === null ? '–' : fixed(loss, 3), share: Math.round(100 * share) };
-  return say('Step {step} · loss {loss} · {share} % of unseen words', values);
+  return say('Step {step} · loss {loss} · {share} % of unseen words right', values);
 }

@@ -32,7 +32,7 @@ export function factsOf(state) {
     missing?.words.includes(spelled?.word) ? null : spelled, // one warning about a word is enough
     hesitation(record, words, summary?.rivals ?? []),
     leaveOneOut && doubtedWord(record, words, leaveOneOut),
-    leaveOneOut && hasOthers && dependence(record, words, leaveOneOut),
+    leaveOneOut && hasOthers && dependence(record, words, leaveOneOut, summary?.rivals ?? []),
     importance && neededHeads(importance, summary?.heads ?? []),
     leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
     leaveOneOut && movedWord(words, leaveOneOut),
@@ -142,12 +142,17 @@ function rivalAt({ tokens, alternatives, log_probabilities: chances }, step, kno
   const { id } = tokens.predicted[step];
   const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));
   if (!found || found.log_probability < chances[step] + Math.log(THRESHOLDS.rival)) return null;
-  const whole = known.find((one) => one.step === step && one.id === found.id);
-  return whole ? { ...found, whole } : found;
+  return withWhole(found, step, known);
+}
+
+// A token with the `whole` word { text, pieces } that it would begin, if that is known.
+function withWhole(token, step, known) {
+  const whole = known.find((one) => one.step === step && one.id === token.id);
+  return whole ? { ...token, whole } : token;
 }
 
 // The source word that the least likely word of the translation depends on most.
-function dependence(record, { source, target }, leaveOneOut) {
+function dependence(record, { source, target }, leaveOneOut, known) {
   const losses = target.flatMap((word) =>
     source.map((from) => ({ word, from, loss: lossWithout(leaveOneOut, from.places, word.places) })),
   );
@@ -164,7 +169,7 @@ function dependence(record, { source, target }, leaveOneOut) {
     word,
     from,
     factor: Math.exp(loss),
-    other: other.id === record.tokens.predicted[step].id ? null : other,
+    other: other.id === record.tokens.predicted[step].id ? null : withWhole(other, step, known),
   };
 }
 
@@ -187,12 +192,11 @@ function movedWord({ source, target }, leaveOneOut) {
       const from = largest(source.map((_, place) => lossOf(place, word)));
       return { word, to, from, loss: from < 0 ? 0 : lossOf(from, word) };
     })
-    .filter(
-      ({ loss, from, to }) => loss >= THRESHOLDS.linked && largest(target.map((word) => lossOf(from, word))) === to,
-    );
+    .filter(({ loss }) => loss >= THRESHOLDS.linked)
+    .filter((one, _, all) => !all.some((other) => other.from === one.from && other.loss > one.loss));
   const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
   const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
-  const distance = ({ from, to }) => Math.abs(to - from);
+  const distance = ({ from, to }) => Math.abs(target[to].written - source[from].written);
   const moved = links.filter((link) => Math.min(distance(link), passedBy(link)) >= THRESHOLDS.passed);
   const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
   if (most) return { name: 'moved', word: most.word, source: source[most.from], count: moved.length };

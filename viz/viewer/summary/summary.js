@@ -11,7 +11,7 @@ import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
 import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
-import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
+import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
 import { leaveOneOut } from '../values/leave_one_out.js';
 import { nameOfHeads } from '../values/values.js';
@@ -40,7 +40,8 @@ export function createSummary(server) {
     const isWaiting = isAwaited(server, state);
     replaceKeepingFocus(sentences, ...(isWaiting ? [] : sentencesOf(server, node, state)));
     replaceKeepingFocus(notes, ...(isWaiting ? [] : notesOf(server, state, sentences)));
-    all.hidden = sentences.children.length <= AT_ONCE && notes.children.length === 0;
+    const isCut = sentences.children.length > AT_ONCE || sentences.querySelector('ul > li + li') !== null;
+    all.hidden = !isCut && notes.children.length === 0;
     unfold(node.classList.contains('hl-unfolded'));
   });
   return node;
@@ -65,7 +66,7 @@ function sentencesOf(server, node, state) {
 }
 
 function notesOf(server, state, sentences) {
-  return [...(sentences.querySelector(`.${PIECE}`) ? [aboutPieces()] : []), ...rest(server, state)];
+  return [...(sentences.textContent.includes('…') ? [aboutPieces()] : []), ...rest(server, state)];
 }
 
 function aboutPieces() {

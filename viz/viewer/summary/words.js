@@ -4,8 +4,6 @@ import { createButton, element, readable, visible } from '../drawing/dom.js';
 import { continues, isOfLetters } from '../domain/payload.js';
 import { say } from '../locales/language.js';
 
-export const PIECE = 'hl-piece'; // the class of a piece of a word
-
 export function wordButton(word, title, onclick) {
   return createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
 }
@@ -31,7 +29,7 @@ export function tokenName(record, token) {
   const text = visible(token).trim();
   const isPart = !isOfLetters(record) && /[\p{L}\p{N}]$/u.test(text) && !isWordOf(record, token);
   if (!isPart) return element('bdi', {}, text);
-  return element('bdi', { class: PIECE }, `${continues(token) ? '…' : ''}${text}…`);
+  return element('bdi', {}, `${continues(token) ? '…' : ''}${text}…`);
 }
 
 // Whether the translation has the token as a whole word.

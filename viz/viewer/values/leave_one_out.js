@@ -27,7 +27,7 @@ export const leaveOneOut = {
   kinds: ['cross'], // whose rows and columns it has
   request: 'leave_one_out',
   doing: () => say('Hiding each source word in turn'),
-  title: () => say('What each word loses without each source word'),
+  title: () => say('Loss without each source word'),
   arcs: () => say('Each word is joined with the word without which it loses most.'),
   factsOf: (state) => [translationWithout(state)].filter(Boolean),
   gridOf,

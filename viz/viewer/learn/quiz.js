@@ -28,7 +28,7 @@ export const QUIZ = [
     },
     after: {
       text: () => say('A model writes the fourth word of its answer. Which of its own words can it read?'),
-      answers: () => [say('The first three'), say('All of them'), say('None, only the sentence')],
+      answers: () => [say('The first three'), say('Those that come later, too'), say('None, only the sentence')],
       because: () => say('A step reads what is written so far.'),
     },
   },
@@ -40,7 +40,9 @@ export const QUIZ = [
     },
     after: {
       text: () =>
-        say('One beginning is likelier now, another one after two more words. Which search can find the second one?'),
+        say(
+          'The best translation begins with a word that is only second at its step. Which search can find that translation?',
+        ),
       answers: () => [
         say('One that keeps several beginnings'),
         say('One that always takes the likeliest word'),
@@ -81,11 +83,12 @@ export const QUIZ = [
       because: () => say('Heads begin with random numbers and find their part in the training.'),
     },
     after: {
-      text: () => say('Two trainings begin with different random numbers. What do you expect of their heads?'),
+      text: () =>
+        say('The same training is run twice, each time from other random numbers. What do you expect of head 1?'),
       answers: () => [
-        say('They share out the work differently'),
-        say('Head 1 does the same in both'),
-        say('They learn nothing'),
+        say('It may do another job each time'),
+        say('It does the same both times'),
+        say('It learns nothing'),
       ],
       because: () => say('Heads begin with random numbers and find their part in the training.'),
     },

@@ -189,7 +189,7 @@ function bothShares(record, study, one, role) {
 // What rows without any preference would have: in a short sentence that may be much.
 function ofEvenRows({ even }, kind, role) {
   const share = even?.[kind]?.[role];
-  return share > 0 ? [' · ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
+  return share > 0 ? [' ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
 function evidenceHere({ definitions, measures }, [kind, layer, head], role) {

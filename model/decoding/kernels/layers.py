@@ -72,54 +72,15 @@ def exp(x: np.float32) -> np.float32:
 
 
 @compiled
-def multiply_four(
-    x: Floats,
-    rows: int,
-    first: int,
-    weight: NDArray[np.generic],
-    o: int,
-    scale: Floats,
-    bias: Floats,
-    out: Floats,
-) -> None:
-    """Four rows of x from `first` on, or the last row again, times two rows of weight from `o` on.
-
-    Each weight becomes a float once for all four rows.
-    """
-    r1, r2, r3 = min(first + 1, rows - 1), min(first + 2, rows - 1), min(first + 3, rows - 1)
-    x0, x1, x2, x3 = x[first], x[r1], x[r2], x[r3]
-    w0, w1 = weight[o], weight[o + 1]
-    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = ZERO
-    for i in range(len(w0)):
-        y0, y1, y2, y3 = x0[i], x1[i], x2[i], x3[i]
-        a, b = np.float32(w0[i]), np.float32(w1[i])
-        a0 += a * y0
-        a1 += a * y1
-        a2 += a * y2
-        a3 += a * y3
-        b0 += b * y0
-        b1 += b * y1
-        b2 += b * y2
-        b3 += b * y3
-    for r, p, q in ((first, a0, b0), (r1, a1, b1), (r2, a2, b2), (r3, a3, b3)):
-        out[r, o] = p * scale[o] + bias[o]
-        out[r, o + 1] = q * scale[o + 1] + bias[o + 1]
-
-
-@compiled
 def multiply(
     x: Floats, rows: int, weight: NDArray[np.generic], scale: Floats, bias: Floats, out: Floats
 ) -> None:
-    """The first rows of x [R, I] times weight [O, I]; rows and outputs share what they load."""
+    """The first rows of x [R, I] times weight [O, I]; two rows and four outputs share what they load."""
     outputs, inputs = weight.shape
-    fours, whole = (rows + 1) // 4 * 4, outputs - outputs % 4
-    paired = max(fours, rows - rows % 2)
+    paired, whole = rows - rows % 2, outputs - outputs % 4
     for o in range(0, whole, 4):
         w0, w1, w2, w3 = weight[o], weight[o + 1], weight[o + 2], weight[o + 3]
-        for r in range(0, fours, 4):
-            multiply_four(x, rows, r, weight, o, scale, bias, out)
-            multiply_four(x, rows, r, weight, o + 2, scale, bias, out)
-        for r in range(fours, paired, 2):
+        for r in range(0, paired, 2):
             x0, x1 = x[r], x[r + 1]
             a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = ZERO
             for i in range(inputs):

@@ -3,7 +3,16 @@ import { test } from 'node:test';
 
 import { contrast, diverging, lamp, palette, toOklab } from '../viewer/drawing/colormap.js';
 import { entropy, rankOf, strongest } from '../viewer/domain/math.js';
-import { axes, combine, decode, isAllowed, matrixOf, shrink, unpackKinds } from '../viewer/domain/payload.js';
+import {
+  axes,
+  combine,
+  decode,
+  isAllowed,
+  isOfLetters,
+  matrixOf,
+  shrink,
+  unpackKinds,
+} from '../viewer/domain/payload.js';
 import { record, weights } from './record.mjs';
 
 test('decoding gives every weight to four digits', () => {
@@ -131,4 +140,13 @@ test('the text of a value is readable on its colour', () => {
       });
     }
   }
+});
+
+test('tokens of one character that spaces separate are words, not letters', () => {
+  const tokens = (texts, wordOf) => texts.map((text, place) => ({ text, special: false, word: wordOf(place) }));
+  const letters = tokens(['l', 'a', 'm', 'p'], () => 0);
+  const atoms = tokens(['C', 'C', 'O'], (place) => place);
+  assert.ok(isOfLetters({ tokens: { source: letters, predicted: letters } }));
+  assert.ok(!isOfLetters({ tokens: { source: atoms, predicted: atoms } }));
+  assert.ok(isOfLetters({ tokens: { source: letters.slice(0, 1), predicted: letters } }));
 });

@@ -45,10 +45,13 @@ function inflate(data) {
   return new Response(stream).arrayBuffer();
 }
 
-// Whether a model reads and writes letters: it knows no longer piece.
+// Whether a model reads and writes letters: it knows no longer piece, and its letters make words. The tokens of a tutorial's
+// model, which spaces separate, are words of their own.
 /** @type {(record: TranslationRecord) => boolean} */
 export function isOfLetters({ tokens: { source, predicted } }) {
-  return [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
+  const read = source.filter(({ special }) => !special);
+  const areWords = read.length > 1 && new Set(read.map(({ word }) => word)).size === read.length;
+  return !areWords && [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
 }
 
 // The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.

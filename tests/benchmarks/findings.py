@@ -51,7 +51,7 @@ from training.evaluation.evaluate import read_pairs
 ROOT = Path(__file__).parents[2]
 PAGE, STUDY, MODEL_FILES = ROOT / "docs/findings.md", ROOT / "assets/study", ROOT / "assets/models"
 MODELS = ("de-en", "en-fr", "en-it")
-FROM_SCRATCH = ("de-en", "en-fr")  # the record of en-it begins with that of en-fr
+FROM_SCRATCH = ("de-en", "en-fr")  # the record of en-it begins with the record of en-fr
 PER_LAYER, PER_KIND = 8, 32  # heads of these models
 COSTS = (1.0, 0.1)  # nats of a sentence
 SHOWN_STEPS = (0, 64, 256, 512, 1024, 2048, 4096, 8192)

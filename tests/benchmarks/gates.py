@@ -1,7 +1,7 @@
 """How many heads can go if training goes on: the gates of Voita et al. 2019, beside removal without training.
 
 Each head has a hard-concrete gate (Louizos et al. 2018), a random share of its output that can be exactly 0
-and exactly 1. The loss is that of the training plus a price for each gate that is likely to be open. The
+and exactly 1. The loss is the loss of the training plus a price for each gate that is likely to be open. The
 price rises with each step, so one run passes every number of heads. The weights are trained too, as in the
 paper, or stay as they are.
 """

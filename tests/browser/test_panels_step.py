@@ -115,7 +115,7 @@ def test_without_its_tree_a_list_has_the_best_hypothesis_alone(page: Page):
     expect(choices).to_have_count(len(TREE.hypotheses))
     panel.locator(".hl-next .hl-choice").first.click()
     expect(status(page)).to_contain_text("forced")
-    expect(choices).to_have_count(1)  # that of the forced translation
+    expect(choices).to_have_count(1)  # the forced translation's
     expect(choices).to_have_attribute("aria-pressed", "true")
     forced = page.evaluate("viewer.state().record.text")
     expect(choices.locator("[dir=auto]")).to_have_text(forced)

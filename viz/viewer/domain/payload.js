@@ -116,7 +116,7 @@ export function placesOfWord(tokens, place) {
   return Array.from({ length: last - first + 1 }, (_, each) => first + each);
 }
 
-// The places of the source that are removed together: those of a word, or one letter of a model of letters.
+// The places of the source that are removed together: all tokens of a word, or one letter of a model of letters.
 /** @type {(record: TranslationRecord, place: number) => number[]} */
 export function placesToRemove(record, place) {
   return isOfLetters(record) ? [place] : placesOfWord(record.tokens.source, place);

@@ -42,7 +42,7 @@ function wordsOf(tokens) {
   return groupsOf(tokens, true).filter(({ token }) => token.word !== null);
 }
 
-// All that the tokens of one word read from those of another.
+// All that the tokens of one word read from the tokens of another.
 function totalOf(weights, row, column) {
   return sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
 }

@@ -37,7 +37,7 @@ export function createBeams(server) {
   };
 }
 
-// Those of the tree. Without it the best one alone, since the search stops when no other can win: others that it leaves out
+// The hypotheses of the tree. Without it the best one alone, since the search stops when no other can win: others that it leaves out
 // could come before the next ones that it has. A translation that was forced has its own.
 function hypothesesOf({ shown, record, home }) {
   if (shown?.type === 'forced') return record.hypotheses.slice(0, 1);

@@ -13,13 +13,13 @@ const OF_B = ['busy', 'waiting', 'error', 'record', 'kind', 'layer', 'head', 'se
 
 // `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
-  const [server] = servers;
-  const { store } = server;
+  const [client] = servers;
+  const { store } = client;
   const choose = (choice) => store.change({ sideB: { ...NO_SIDE_B, ...choice } });
   const model = createList(say('Another model'), (name) =>
     choose({ by: 'model', ...modelOf(otherModels, store, name) }),
   );
-  const step = createList(say('Another training step'), (value) => chooseStep(server, value, choose));
+  const step = createList(say('Another training step'), (value) => chooseStep(client, value, choose));
   const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
   const set = (separate) => store.change({ sideB: { ...store.get().sideB, separate } });
   const difference = createButton('hl-tab', () => set(false), { title: say('A minus B') }, say('Difference'));
@@ -63,10 +63,10 @@ function modelOf(otherModels, store, chosen) {
 }
 
 // Two steps are compared for the sentence that the training has saved: if A is not a step yet, it becomes the last one.
-async function chooseStep(server, value, choose) {
-  const { store } = server;
+async function chooseStep(client, value, choose) {
+  const { store } = client;
   const { steps } = store.get().trainings[store.get().record.model.name];
-  if (!trainingStep(store.get()) && !(await showTrainingStep(server, steps.at(-1), 0))) return;
+  if (!trainingStep(store.get()) && !(await showTrainingStep(client, steps.at(-1), 0))) return;
   choose({ by: 'step', with: value });
   store.change({ panel: 'training' }); // whose slider chooses the step of A
 }
@@ -127,8 +127,8 @@ function fillList(list, title, choices) {
   list.replaceChildren(...options.map(([value, text]) => element('option', { value }, readable(text))));
 }
 
-function readTraining(server, { record, trainings }) {
-  if (!trainings[record.model.name] && !whyNot(server, 'training')) askTraining(server);
+function readTraining(client, { record, trainings }) {
+  if (!trainings[record.model.name] && !whyNot(client, 'training')) askTraining(client);
 }
 
 // One sentence: what is being asked, what went wrong, or why the sides are shown as they are.
@@ -142,8 +142,8 @@ function writeNotice({ servers, notice }, state) {
   notice.classList.toggle('hl-loss', !busy && Boolean(error));
 }
 
-function remarkOf([server, { store: storeOfB }], state) {
-  const refusal = whyNot(server, 'beside');
+function remarkOf([client, { store: storeOfB }], state) {
+  const refusal = whyNot(client, 'beside');
   if (refusal) return refusal;
   const { sideB } = state;
   if (!sideB?.by) return say('Choose a second view, B: another model, training step or sentence.');

@@ -26,6 +26,18 @@ function fill(node, attributes, children) {
   return node;
 }
 
+// A widget of the page around the viewer, which is there once the viewer is mounted.
+/** @type {<Kind extends HTMLElement>(selector: string) => Kind} */
+export function find(selector) {
+  return /** @type {any} */ (document.querySelector(selector));
+}
+
+// Whether an event came from an element like this; it may come from the document itself.
+/** @type {(target: EventTarget | null, selector: string) => boolean} */
+export function matches(target, selector) {
+  return target instanceof Element && target.matches(selector);
+}
+
 const LONGEST_TOKEN = 80; // characters; a much longer token would push everything else off the screen
 // Invisible, bidirectional-control and line-break characters. In a token all of them are replaced, except those that
 // join or colour an emoji (the group); in a sentence only those that change its line.

@@ -37,6 +37,7 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
 }
 
 // The parts of the network. `matrix` and `norm` give the matrix and the norm of a name, `slice` some rows of a matrix.
+/** @type {(shape: any, matrix: (name: string) => any, norm: (name: string) => any, slice?: (matrix: any, start: number, end: number) => any) => any} */
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
   const attention = (block) => ({

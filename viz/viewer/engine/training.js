@@ -61,7 +61,7 @@ function curvesOf(log, { noCurves }) {
   return { curves, notice: inEnglish(said), said };
 }
 
-/** @type {(skipped: number) => [string, object]} */
+/** @type {(skipped: number) => [string, Values]} */
 function skippedText(count) {
   if (count === 0) return message('');
   if (count === 1) return message("1 line of this training's log cannot be read; the curves leave it out.");

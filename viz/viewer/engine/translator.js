@@ -229,7 +229,7 @@ function noticesOf({ tokenizers, language, codes }, source, { ids, text: transla
     notices.push(message('The model has no language {code} and reads the code as text.', { code }));
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  const reads = /** @type {[string, object]} */ ([language, {}]);
+  const reads = /** @type {[string, Values]} */ ([language, {}]);
   if (!isChanged && isCopied(visible.replace(LEADING_CODE, ''), translation))
     notices.push(
       message('Many words of the sentence stand unchanged in the translation; the model reads {language}.', {

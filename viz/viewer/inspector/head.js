@@ -18,10 +18,10 @@ import { createFinder } from '../corpus/finder.js';
 import { differingHeads } from './rankings.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
-export function createHeadCard(server) {
+export function createHeadCard(client) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
-  const ofRemoval = createQuestion(server, removal);
-  const questions = [createQuestion(server, { ...corpus, create: createCorpusCard }), createFinder(server), ofRemoval];
+  const ofRemoval = createQuestion(client, removal);
+  const questions = [createQuestion(client, { ...corpus, create: createCorpusCard }), createFinder(client), ofRemoval];
   return {
     node: element('div', {}, differences, card.role, ...questions.map(({ node }) => node), card.rest),
     draw(state, before) {
@@ -29,7 +29,7 @@ export function createHeadCard(server) {
       if (moved) drawCard(card, state);
       ofRemoval.node.hidden = isMemory(state.record, state.kind);
       if (moved || differs(state, before, ['sideB', 'beside']))
-        replaceKeepingFocus(differences, ...differingHeads(server.store, state));
+        replaceKeepingFocus(differences, ...differingHeads(client.store, state));
       for (const one of questions) one.draw(state, before);
     },
   };

@@ -1,5 +1,4 @@
 // Challenges: a goal, and the record of the person in this browser. While one is on, the page gives no hints.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, note } from '../drawing/widgets.js';

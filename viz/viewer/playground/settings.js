@@ -1,5 +1,4 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
-// @ts-nocheck
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
 import { courseOfAddress, courseParameters } from '../state/permalink.js';
@@ -97,9 +96,10 @@ function textOf(name, settings) {
 export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
-  if (step > 0) parameters.set('step', step);
+  if (step > 0) parameters.set('step', String(step));
   const course = courseParameters(courseOfAddress(location.hash));
-  for (const [name, value] of Object.entries(course)) parameters.set(name, value);
-  if (chosenLanguage()) parameters.set('lang', chosenLanguage());
+  for (const [name, value] of Object.entries(course)) parameters.set(name, String(value));
+  const language = chosenLanguage();
+  if (language) parameters.set('lang', language);
   return `#${parameters}`;
 }

@@ -104,7 +104,7 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
 // best is chosen. The choices made for a sentence of the training, and what In short opened, end with it.
-/** @type {(opened: State, record: TranslationRecord) => Changes} */
+/** @type {(opened: State | EmptyState, record: TranslationRecord) => Changes} */
 export function showRecord(opened, record) {
   const { mutes: _, ...closed } = closeAside(opened);
   const state = { ...opened, ...closeAside(opened) };
@@ -122,7 +122,7 @@ export function withoutRow(instead) {
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
-/** @type {(state: State, name: string) => Changes} */
+/** @type {(state: Pick<State, 'trainings' | 'beside'>, name: string) => Changes} */
 export function forgetModel({ trainings, beside }, name) {
   const others = Object.entries(trainings).filter(([model]) => model !== name);
   const isOfModel = beside?.record?.model.name === name;

@@ -56,20 +56,22 @@ export function toAddress(opened) {
   return hashOf({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) });
 }
 
-// The address of the translation of a record, with further parameters.
-/** @type {(record: TranslationRecord, parameters: object) => string} */
+// The address of a translation, with further parameters.
+/** @type {(task: Task | null, parameters: object) => string} */
 export function addressOf(record, parameters) {
   return hashOf({ v: VERSION, ...taskParameters(record), ...parameters });
 }
 
+/** @type {(task: Task | null) => { [name: string]: string | number }} */
 function taskParameters(record) {
   if (!record) return {};
+  /** @type {{ [name: string]: string | number }} */
   const parameters = { model: record.model.name };
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
   if (record.source_prefix) parameters.to = shortPrefix(record.source_prefix);
-  const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
+  const { beam_size: beam = GREEDY, length_penalty: alpha = 1 } = record.options ?? {};
   if (beam > GREEDY) parameters.beam = beam;
-  if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
+  if (alpha !== 1) parameters.alpha = alpha;
   return parameters;
 }
 

@@ -76,12 +76,12 @@ export function workerAsker(worker) {
 
 // `ask` is null in an exported file without a model.
 export function createClient(store, ask) {
-  const server = { store, ask, requests: new Map() }; // the latest request of each name
+  const client = { store, ask, requests: new Map() }; // the latest request of each name
   store.subscribe(({ record }) => {
-    for (const one of server.requests.values())
+    for (const one of client.requests.values())
       if (one.isOpen && one.place === 'busy' && one.record !== record) one.cancel();
   });
-  return server;
+  return client;
 }
 
 export function noModel() {
@@ -107,21 +107,21 @@ export function refusalIn({ ask }, reason) {
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
 // `count` changes the progress, [text, values], before it is shown.
-export async function request(server, name, question, read, count) {
-  const { store } = server;
-  const refusal = whyNot(server, name);
+export async function request(client, name, question, read, count) {
+  const { store } = client;
+  const refusal = whyNot(client, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const found = await send(server, name, question, { task: taskOf(store.get().record), read, count });
+  const found = await send(client, name, question, { task: taskOf(store.get().record), read, count });
   if (found?.error !== undefined) store.change({ error: found.error });
   return found && (found.answer ?? null);
 }
 
 // Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
 // undefined when a newer one of the same name has replaced it.
-export async function send(server, name, question, { task = {}, read = same, count = same } = {}) {
-  const { ask, requests } = server;
-  const mine = openRequest(server, name, question, count);
+export async function send(client, name, question, { task = {}, read = same, count = same } = {}) {
+  const { ask, requests } = client;
+  const mine = openRequest(client, name, question, count);
   let found;
   try {
     found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };

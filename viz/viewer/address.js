@@ -2,9 +2,18 @@
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
 
-import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './transport/effects.js';
-import { forceTokens, scoreTranslation, showHypothesis } from './transport/effects.js';
-import { showMuted, showReference, showTrainingStep } from './transport/effects.js';
+import { askImportance, askMuted } from './transport/effects.js';
+import {
+  askTraining,
+  cancelViews,
+  compareWithReference,
+  forceTokens,
+  scoreTranslation,
+  showHypothesis,
+  showMuted,
+  showReference,
+  showTrainingStep,
+} from './transport/views.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './state/value_choice.js';
 import { asksFor, courseOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';

@@ -33,11 +33,21 @@ interface RoleDefinition {
   measure: string | null; // null for mixed and for a memory
   offset: number | null;
   least: number;
+  symbol: string; // the path of its glyph
   kinds?: Kind[];
 }
 
+interface Measure {
+  name: string;
+  label: string;
+  definition: string;
+  unit: string;
+  offset: string | null;
+  digits: number;
+  maximum: number | null;
+}
 interface Definitions {
-  measures: { name: string; label: string; definition: string; unit: string; offset: string | null }[];
+  measures: Measure[];
   roles: { [role: string]: RoleDefinition };
 }
 
@@ -66,6 +76,7 @@ interface TranslationRecord extends Task, MeasuredHeads {
   n_prefix?: number;
   tokens: { source: Token[]; read: Token[]; predicted: Token[] };
   log_probabilities: number[];
+  alternatives: { id: number; text: string; log_probability: number }[][]; // of each step, the likeliest first
   attention: ByKind<HeadArray>;
   masks: ByKind<'full' | 'causal'>;
   definitions: Definitions;
@@ -83,6 +94,12 @@ interface Spot {
   step?: number;
 }
 
+// A token of the strip.
+interface PlaceInStrip {
+  side: 'source' | 'target';
+  place: number;
+}
+
 // A cell of one head.
 interface Cell {
   kind: Kind;
@@ -98,6 +115,10 @@ type Values = { [name: string]: string | number | Node | [text: string, values: 
 type Piece = string | Node;
 type Said = string | [text: string, values: Values];
 type Catalogue = { [english: string]: string | { [category: string]: string } };
+
+// What drawing/dom.js makes elements of: an attribute of null or false is left out, `on…` listens to an event.
+type Attributes = { [name: string]: any };
+type Child = Node | string | null | undefined;
 
 // A request: what is done, and its fields. The answer has a form of its own for each; see viz/server/fields.py.
 interface Question {
@@ -250,7 +271,8 @@ type Ask = ((request: Question, showPosition?: ShowPosition, signal?: AbortSigna
   kept?(): Promise<string[]>; // the titles of the models that the browser keeps
   add?(identity: any, files: { [name: string]: Uint8Array }): Promise<void>; // a model that was trained in the page
 };
-type ShowPosition = (position: number | Said | null) => void;
+type ShowPosition = (position: number | [text: string, values: Values] | null) => void;
+type Count = (progress: [text: string, values: Values]) => [text: string, values: Values]; // changes it before it is shown
 interface RunningRequest {
   place: 'busy' | 'translating'; // in the state
   signal: AbortSignal;
@@ -411,6 +433,33 @@ interface Page {
   playground?: () => Promise<any>; // the function that makes the playground
   engine?: () => Promise<string>; // the text of the engine's script
 }
+
+// Word links: instruments/links.js. A way is one of the ways in which they are found.
+type Link = [source: number, target: number];
+interface Way {
+  name: string;
+  label: string;
+  links: Link[];
+  error: number | null;
+}
+
+// What one position read from another on the way to a word: instruments/routes.js. Of what a position carried itself, head and
+// column are null.
+interface Connection {
+  kind: Kind;
+  layer: number;
+  head: number | null;
+  row: number;
+  column: number | null;
+  flow: number;
+}
+// With its ends; instruments/paths.js.
+interface Path extends Connection {
+  from: string;
+  to: string;
+}
+type Stack = 'encoder' | 'decoder';
+type Places = { [stack in Stack]: number[] };
 
 // The engine's model with its tokenizers; engine/translator.js. Gates say which heads of an attention are closed in a row, and
 // the outputs of all heads that stand there instead, if not zero.

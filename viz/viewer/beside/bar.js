@@ -1,7 +1,7 @@
 // The bar of Side by side: it chooses the second view and how the matrices are shown, and it shows notices.
 
 import { createButton, element, readable } from '../drawing/dom.js';
-import { askTraining, showTrainingStep } from '../transport/effects.js';
+import { askTraining, showTrainingStep } from '../transport/views.js';
 import { NO_SIDE_B, besideQuestion, isSubtracted, lackOf, recordOfB, whySeparate } from '../state/comparison.js';
 import { whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';

@@ -1,7 +1,8 @@
 // The hypotheses of a sentence, and the tree of all hypotheses that beam search considered.
 
 import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../drawing/dom.js';
-import { askBeams, showHypothesis } from '../transport/effects.js';
+import { askBeams } from '../transport/effects.js';
+import { showHypothesis } from '../transport/views.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { logP } from '../state/labels.js';
 import { strongest } from '../domain/math.js';

@@ -1,10 +1,10 @@
 // How the head on screen got its role: the measure of the role at each saved step of the training.
 
 import { element } from '../drawing/dom.js';
-import { askTrainingHeads } from '../transport/effects.js';
+import { askTrainingHeads } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfHeads } from '../state/labels.js';
-import { measuresOf } from '../state/measures.js';
+import { labelOfMeasure } from '../state/measures.js';
 import { nearestRole, offsetsOf } from '../domain/roles.js';
 import { chosenHeads } from '../domain/heads.js';
 import { trainingStep } from '../state/queries.js';
@@ -44,7 +44,7 @@ function curveOf(state, one, training) {
   const { measure, least, offset } = definitions[role];
   const offsets = offsetsOf(measures, measure);
   const line = (name) => ({
-    name: labelOf(record, name),
+    name: labelOfMeasure(record, name),
     points: steps.flatMap((step, place) => {
       const table = found[place].measures[kind];
       const isOther = offset !== null && offsets !== null && table[offsets][layer][head] !== offset;
@@ -62,7 +62,7 @@ function curveOf(state, one, training) {
   return [
     note(alignedSince(record, training)),
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
-    drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
+    drawChart(labelOfMeasure(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
   ];
 }
 
@@ -89,8 +89,4 @@ function sinceWhen(role, least, first, stays) {
         'At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time; at the last step it does not.',
         values,
       );
-}
-
-function labelOf(record, name) {
-  return measuresOf(record).find((measure) => measure.name === name).label;
 }

@@ -2,7 +2,8 @@
 // all heads matter.
 
 import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
-import { askImportance, showMuted } from '../transport/effects.js';
+import { askImportance } from '../transport/effects.js';
+import { showMuted } from '../transport/views.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { givenIds } from '../domain/payload.js';

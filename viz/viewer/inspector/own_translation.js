@@ -1,7 +1,7 @@
 // A translation by the person, scored by the model and compared with the model's own.
 
 import { element, replaceKeepingFocus } from '../drawing/dom.js';
-import { compareWithReference, scoreTranslation, showReference } from '../transport/effects.js';
+import { compareWithReference, scoreTranslation, showReference } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { refusalIn, whyNot } from '../transport/requests.js';

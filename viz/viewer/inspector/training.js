@@ -1,7 +1,7 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
 import { element, readable } from '../drawing/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';
+import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';

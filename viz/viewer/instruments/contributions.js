@@ -65,6 +65,7 @@ function contributionsOf(state) {
 
 // The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
 // two words.
+/** @type {(state: State) => number | null} */
 export function otherWord(state) {
   const { record, step, other, side } = state;
   const { id: word } = record.tokens.predicted[step];
@@ -89,7 +90,7 @@ function chooserOf(store, state) {
     element('option', { value: '' }, say('by itself')),
     ...options,
   );
-  choice.value = otherWord(state) ?? '';
+  choice.value = String(otherWord(state) ?? '');
   choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
   return element(
     'label',

@@ -15,6 +15,7 @@ const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow', '
 // sentence why there is nothing to ask about. `controls`, { node, draw(state, before, refusal) }, are what the person can
 // enter; the refusal says why the instrument cannot be asked, if it cannot. The last answer stays, in pale colours, until
 // the next one arrives.
+/** @type {(client: Client, instrument: Pick<Instrument, 'name' | 'title'> & { create: NonNullable<Instrument['create']> }) => { node: HTMLElement; draw(state: State, before: State): void }} */
 export function createQuestion(client, { name, title, create }) {
   const { store } = client;
   const { nothing = () => '', controls = null, draw } = create(store);

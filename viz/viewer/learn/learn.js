@@ -220,6 +220,7 @@ function isGuessing({ progress }, number) {
 }
 
 // First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
+/** @type {(learn: any, number: number, record: TranslationRecord) => Element[]} */
 function createChapter(learn, number, record) {
   const { guess, text, tasks, view, subject, learned } = CHAPTERS[number - 1];
   const { guesses, understood } = learn.progress.get();
@@ -276,6 +277,7 @@ function createCheck(learn, number, record, isUnderstood, judge) {
   const chapter = CHAPTERS[number - 1];
   const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
   const question = chapter[asked];
+  /** @type {Element[]} */
   const parts = [element('p', { class: 'hl-asked' }, question.text(record))];
   if (isUnderstood || chosen !== null) {
     const shown = { chosen: isUnderstood ? rightOf(question, record) : chosen, isJudged: true };
@@ -323,7 +325,7 @@ function createFold(panel) {
   const fold = (isFolded) => {
     panel.classList.toggle('hl-folded', isFolded);
     button.textContent = isFolded ? say('Unfold') : say('Fold');
-    button.setAttribute('aria-expanded', !isFolded);
+    button.setAttribute('aria-expanded', String(!isFolded));
   };
   fold(false);
   return button;

@@ -23,13 +23,14 @@ const INKS = {
 };
 
 // A picture of the matrix on screen, or of both matrices where A and B stand next to each other.
+/** @type {(first: State, second: State) => SVGElement} */
 export function pictureOfSides(first, second) {
   if (recordOfB(first) === null || isSubtracted(first)) return pictureOf(first);
   const pictures = [first, second].map(pictureOf);
   const sizes = pictures.map((picture) => ['width', 'height'].map((side) => Number(picture.getAttribute(side))));
   const [width, height] = [sizes[0][0] + sizes[1][0], Math.max(sizes[0][1], sizes[1][1])];
-  pictures[1].setAttribute('x', sizes[0][0]);
-  pictures[1].querySelector('defs').remove(); // the first picture has the same patterns
+  pictures[1].setAttribute('x', String(sizes[0][0]));
+  pictures[1].querySelector('defs')?.remove(); // the first picture has the same patterns
   const back = shape('rect', { width, height, fill: INKS[first.theme].panel });
   return shape('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, back, ...pictures);
 }

@@ -103,7 +103,7 @@ function createThreshold(store) {
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
   store.subscribe(({ threshold }) => {
     const percent = Math.round(100 * threshold);
-    if (input.value !== String(percent)) input.value = percent;
+    if (input.valueAsNumber !== percent) input.valueAsNumber = percent;
     output.textContent = say('{share} %', { share: percent });
   });
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');

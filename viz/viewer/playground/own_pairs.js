@@ -78,16 +78,17 @@ export function createOwnPairs(take) {
   };
   box.addEventListener('dragover', (event) => event.preventDefault());
   box.addEventListener('drop', (event) => {
-    if (event.dataTransfer.files.length === 0) return;
+    const dropped = event.dataTransfer?.files[0];
+    if (!dropped) return;
     event.preventDefault();
-    fill(event.dataTransfer.files[0]);
+    fill(dropped);
   });
   const file = element('input', {
     type: 'file',
     accept: '.csv,.tsv,.txt',
     'aria-label': say('A file with two columns'),
   });
-  file.addEventListener('change', () => fill(file.files[0]));
+  file.addEventListener('change', () => fill(file.files?.[0]));
   const train = () => {
     show('');
     try {

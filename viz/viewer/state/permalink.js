@@ -216,6 +216,7 @@ function chapterChoices(parameters, learn, record) {
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.
+/** @param {string} address */
 export function viewOfAddress(address) {
   const parameters = parse(address);
   const shown = (parameters.get('show') ?? '').split(',');
@@ -295,6 +296,7 @@ export function asksFor(address, { model, source_text: text, options, source_pre
 
 // What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
 // sentence without a beam is translated greedily, as by the page that wrote its link.
+/** @type {(address: string) => { model: string | null; text: string | null; beam: number | null; alpha: number | null }} */
 export function taskOfAddress(address) {
   const parameters = parse(address);
   const short = (name, longest) => {

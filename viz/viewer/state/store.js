@@ -159,6 +159,12 @@ export function createStore(initial = EMPTY) {
   };
 }
 
+// The state while a record is on screen: panels and requests are about one.
+/** @type {(store: Store) => State} */
+export function stateOf(store) {
+  return /** @type {State} */ (store.get());
+}
+
 // What a view says next is about this record: its words, or its letters.
 /** @type {(record: TranslationRecord | null) => void} */
 export function speakOf(record) {

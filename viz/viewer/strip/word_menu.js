@@ -20,9 +20,10 @@ export function createWordMenu(client) {
   const show = (chip, step) => {
     opener = chip;
     node.replaceChildren(...contentOf(client, step, close));
-    node.setAttribute('aria-label', node.firstChild.textContent);
+    node.setAttribute('aria-label', node.querySelector('h3')?.textContent ?? '');
     node.hidden = false;
-    const [frame, box] = [node.parentElement.getBoundingClientRect(), chip.getBoundingClientRect()];
+    const around = /** @type {Element} */ (node.parentElement);
+    const [frame, box] = [around, chip].map((one) => one.getBoundingClientRect());
     const left = Math.max(0, Math.min(box.left - frame.left, frame.width - node.offsetWidth));
     Object.assign(node.style, { left: `${left}px`, top: `${box.bottom - frame.top + GAP}px` });
   };
@@ -32,7 +33,7 @@ export function createWordMenu(client) {
     close();
   });
   document.addEventListener('pointerdown', ({ target }) => {
-    if (!node.hidden && !node.contains(target)) close();
+    if (!node.hidden && !(target instanceof Node && node.contains(target))) close();
   });
   store.subscribe((state, before) => state.record !== before.record && close());
   return { node, show, close };

@@ -1,7 +1,8 @@
 // In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
 import { createButton, element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
-import { askImportance, askSummary, forceToken } from '../transport/effects.js';
+import { askImportance, askSummary } from '../transport/effects.js';
+import { forceToken } from '../transport/views.js';
 import { isAnswered } from '../state/questions.js';
 import { questionOf } from '../instruments/instruments.js';
 import { fixed, percent } from '../drawing/numbers.js';

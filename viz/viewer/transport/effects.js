@@ -1,29 +1,25 @@
-// Requests that follow a change of the state, to a server or a Worker. Panels call these functions or change the state;
-// the answers go into the state.
+// Requests that follow a change of the state, to a server or a Worker, and those of panels. The answers go into the state.
 
-import { readable, visible } from '../drawing/dom.js';
-import { decode, givenIds, targetIds, taskOf } from '../domain/payload.js';
-import { changedHeads } from '../state/labels.js';
+import { decode, givenIds, targetIds } from '../domain/payload.js';
 import { importanceOf, importanceBeside } from '../state/measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
-import { ZERO } from '../state/store.js';
+import { ZERO, stateOf } from '../state/store.js';
 import { besideQuestion, isUpToDate } from '../state/comparison.js';
 import { baselineGiven, isOutcome, muteQuestion } from '../state/mutes.js';
 import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
+import { askTraining } from './views.js';
 import { addSurvey, partOf } from '../domain/survey.js';
-import { changeView, chooseKind, closeView, goHome, openView } from '../state/actions.js';
+import { changeView, closeView } from '../state/actions.js';
 import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from '../state/queries.js';
-import { compareWith } from '../values/difference.js';
 import { createBesideView } from '../state/sides.js';
-import { say } from '../locales/language.js';
 
 const BEAM_OF_TREE = 4; // after a greedy search, which has no tree to draw
-const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
 // Requests that follow from a change of the state.
+/** @type {(client: Client) => void} */
 export function startEffects(client) {
   client.store.subscribe((state, before) => {
     if (!state.record) return;
@@ -39,6 +35,7 @@ export function startEffects(client) {
 }
 
 // The same for side B, which is about its values, its word links and its heads.
+/** @type {(client: Client) => void} */
 export function startEffectsOfB(client) {
   client.store.subscribe((state, before) => {
     if (!state.record) return;
@@ -71,15 +68,16 @@ function givenPrefix(record) {
 
 // Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
+/** @type {(client: Client) => Promise<void>} */
 export async function askMuted(client) {
   const { store } = client;
-  const { mutes, instead, record } = store.get();
+  const { mutes, instead, record } = stateOf(store);
   const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
-  const asked = muteQuestion(store.get());
+  const asked = muteQuestion(stateOf(store));
   if (!asked) return;
   const question = { ...asked, ids: targetIds(record), ...givenPrefix(record), heads: mutes };
   const muted = await request(client, 'mute', question, read);
-  const state = store.get();
+  const state = stateOf(store);
   if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
   if (muted) store.change({ muted });
   else if (state.muted) store.change({ mutes: state.muted.heads, instead: state.muted.instead });
@@ -95,7 +93,7 @@ async function followValue(client, state, before) {
   if (isRequested(client, name, question)) return;
   const numbers = await request(client, name, question, read);
   const { store } = client;
-  const now = store.get();
+  const now = stateOf(store);
   if (numbers === undefined || now.record !== record) return;
   if (numbers) store.change({ values: { ...now.values, [name]: numbers } });
   else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
@@ -114,7 +112,7 @@ async function followRemoved(client, state, before) {
   if (sameQuestion(state.removed?.places, places)) return;
   const answer = await request(client, 'remove_word', { do: 'remove_word', places, ...givenPrefix(record) });
   const { store } = client;
-  if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
+  if (answer && stateOf(store).record === record) store.change({ removed: { places, text: answer.text } });
 }
 
 // What In short says beyond the record: not asked at once, since a link that is opened may choose another view. Muted heads
@@ -124,7 +122,7 @@ function followSummary(client, state, before) {
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (state.record === before.record) return;
   queueMicrotask(() => {
-    const { record, summary, shown } = client.store.get();
+    const { record, summary, shown } = stateOf(client.store);
     if (summary || shown?.type === 'muted') return;
     if (!whyNot(client, 'summary') && !isRequested(client, 'summary', summaryQuestion(record))) askSummary(client);
   });
@@ -135,18 +133,20 @@ function summaryQuestion(record) {
 }
 
 // The instruments that the sentences open get their answers too.
+/** @type {(client: Client) => Promise<void>} */
 export async function askSummary(client) {
   const { store } = client;
-  const { record } = store.get();
+  const { record } = stateOf(store);
   const answer = await request(client, 'summary', summaryQuestion(record));
-  const now = store.get();
+  const now = stateOf(store);
   if (!answer || now.record !== record) return;
   const { heads, rivals, importance, lens, leave_one_out: losses } = answer;
+  const question = questionOf(now, 'lens');
   store.change({
     summary: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
     values: { ...now.values, leave_one_out: losses ?? now.values.leave_one_out },
-    answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
+    answers: question ? { ...now.answers, lens: { question, answer: lens } } : now.answers,
   });
 }
 
@@ -157,14 +157,16 @@ function followPin(client, state, before) {
   if (!isRequested(client, 'cell', cellQuestion(state))) askCell(client);
 }
 
+/** @type {(state: State) => Question} */
 function cellQuestion(state) {
   return { do: 'cell', ...ofPinnedCell(state) };
 }
 
+/** @type {(client: Client) => Promise<void>} */
 export async function askCell(client) {
   const { store } = client;
-  const place = pinnedCell(store.get());
-  const answer = await request(client, 'cell', cellQuestion(store.get()));
+  const place = pinnedCell(stateOf(store));
+  const answer = await request(client, 'cell', cellQuestion(stateOf(store)));
   if (answer) store.change({ cell: { ...answer, ...place } });
 }
 
@@ -181,12 +183,14 @@ function followQuestions(client, state, before) {
 }
 
 // Asks an instrument about the view on screen. A request that fails or is cancelled is kept as one without an answer.
+/** @type {(client: Client, name: string) => Promise<void>} */
 export async function askQuestion(client, name) {
   const { store } = client;
-  const { record } = store.get();
-  const question = questionOf(store.get(), name);
+  const { record } = stateOf(store);
+  const question = questionOf(stateOf(store), name);
+  if (!question) return;
   const answer = await request(client, name, question);
-  const now = store.get();
+  const now = stateOf(store);
   if (answer === undefined || now.record !== record) return;
   store.change({ answers: { ...now.answers, [name]: { question, answer } } });
 }
@@ -197,7 +201,7 @@ async function followBeside(client, state, before) {
   if (!question || isUpToDate(state) || !differs(state, before, ['sideB', 'record', 'shown'])) return;
   if (isRequested(client, 'beside', question) || whyNot(client, 'beside')) return;
   const record = await request(client, 'beside', question, decode);
-  if (record !== undefined) client.store.change({ beside: createBesideView(client.store.get(), question, record) });
+  if (record !== undefined) client.store.change({ beside: createBesideView(stateOf(client.store), question, record) });
 }
 
 // The heads of B are measured after the heads of A.
@@ -208,13 +212,15 @@ function followImportance(client, state, before) {
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.
+/** @type {(client: Client, sentences: string[]) => Promise<void>} */
 export async function askExamples(client, sentences) {
   const { store } = client;
-  const { name } = store.get().record.model;
+  const { name } = stateOf(store).record.model;
   let survey = { sentences, done: 0, found: /** @type {any} */ (null) };
-  const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
+  const keep = () => store.change({ surveys: { ...stateOf(store).surveys, [name]: survey } });
   // The server counts the sentences of a part.
-  const ofAll = ([text, counts]) => [text, { done: survey.done + counts.done, count: sentences.length }];
+  /** @type {Count} */
+  const ofAll = ([text, { done }]) => [text, { done: survey.done + Number(done), count: sentences.length }];
   keep();
   while (survey.done < sentences.length) {
     const part = partOf(sentences, survey.done);
@@ -237,58 +243,11 @@ function followTraining(client, state, before) {
   if (!whyNot(client, 'training')) askTraining(client);
 }
 
-// Adds to what is known of the training of a record's model.
-function keepTraining(store, { model: { name } }, known) {
-  const { trainings } = store.get();
-  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], ...known } } });
-}
-
-// Returns whether the training of the model on screen is known.
-export async function askTraining(client) {
-  const { store } = client;
-  const { record } = store.get();
-  const training = await request(client, 'training', { do: 'training' });
-  if (training) keepTraining(store, record, { ...training, records: new Map(), heads: new Map() }); // that were asked for
-  return Boolean(training);
-}
-
-// Reads the record of a run that goes on once more, without a word in the status line.
-export async function readTrainingAgain({ store, ask }) {
-  const { record } = store.get();
-  const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
-  const { records: _, ...known } = store.get().trainings[record.model.name];
-  if (!training || sameQuestion(training, { ...known, heads: undefined })) return;
-  keepTraining(store, record, { ...training, heads: new Map() });
-}
-
-// What every head was at each saved step, for one sentence.
-export async function askTrainingHeads(client, sentence) {
-  const { store } = client;
-  const { record } = store.get();
-  const answer = await request(client, 'training_heads', { do: 'training_heads', sentence });
-  if (!answer) return;
-  const { heads } = store.get().trainings[record.model.name];
-  keepTraining(store, record, { heads: new Map(heads).set(sentence, answer.steps) });
-}
-
-// Shows one sentence at one saved step; returns whether it is on screen.
-export async function showTrainingStep(client, step, sentence) {
-  const { store } = client;
-  const { record, trainings } = store.get();
-  const { records } = trainings[record.model.name];
-  const key = `${sentence}/${step}`;
-  const question = { do: 'training_step', step, sentence };
-  const shown = records.get(key) ?? (await request(client, 'training_step', question, decode));
-  if (!shown) return false;
-  keepTraining(store, record, { records: new Map(store.get().trainings[record.model.name].records).set(key, shown) });
-  open(store, shown, { type: 'training', label: say('training, step {step}', { step }), step, sentence });
-  return true;
-}
-
 // What each head matters, alone and in all rows, if it gives what muted heads give.
+/** @type {(client: Client) => Promise<void>} */
 export async function askImportance(client) {
   const { store } = client;
-  const before = store.get();
+  const before = stateOf(store);
   const given = baselineGiven(before);
   if (!given) return;
   const refusal = whyNot(client, 'importance');
@@ -297,87 +256,17 @@ export async function askImportance(client) {
   const read = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
   const ids = targetIds(sourceView(before).record);
   const importance = await request(client, 'importance', { do: 'importance', ids, ...given }, read);
-  const state = store.get();
+  const state = stateOf(store);
   const view = sourceView(state);
   const usual = importanceOf({ importance: view.importance, instead: ZERO });
   if (importance) store.change(changeView(state, view, { importance: { ...importance, usual } }));
 }
 
-// The translation with muted heads is part of the answer that says what they change.
-export function showMuted({ store }, { record, heads, instead }) {
-  const { shown } = store.get();
-  const changed = changedHeads(heads, instead);
-  const label = shown
-    ? say('{view}, with {changed}', { view: shown.label, changed })
-    : say('with {changed}', { changed });
-  open(store, record, { type: 'muted', label });
-}
-
-export function forceToken(client, step, id) {
-  return forceTokens(client, [...targetIds(client.store.get().record).slice(0, step), id]);
-}
-
-// Shows the translation that begins with these tokens.
-export async function forceTokens(client, prefix) {
-  const record = await request(client, 'force', { do: 'translate', prefix }, decode);
-  if (!record) return;
-  const last = record.tokens.predicted[record.n_prefix - 1];
-  const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_prefix });
-  open(client.store, record, { type: 'forced', label });
-}
-
+/** @type {(client: Client) => Promise<void>} */
 export async function askBeams(client) {
   const { store } = client;
-  const { beam_size: size } = store.get().home.record.options;
+  const size = stateOf(store).home.record.options?.beam_size ?? 1;
   const beams = await request(client, 'beams', { do: 'beams', beam_size: size > 1 ? size : BEAM_OF_TREE });
-  const state = store.get();
+  const state = stateOf(store);
   if (beams) store.change(changeView(state, state.home, { beams }));
-}
-
-// Shows exactly these tokens; the model's own translation is already there.
-export async function showHypothesis(client, ids, status = null) {
-  const { store } = client;
-  const state = store.get();
-  if (targetIds(state.home.record).join() === ids.join()) return store.change(goHome(state));
-  const record = await request(client, 'target', { do: 'target', ids }, decode);
-  if (record) open(store, record, { type: 'hypothesis', label: hypothesisName(status, readable(record.text)) });
-  return undefined;
-}
-
-function hypothesisName(status, text) {
-  if (status === 'kept') return say('kept hypothesis “{text}”', { text });
-  if (status === 'pruned') return say('pruned hypothesis “{text}”', { text });
-  return status === 'finished' ? say('finished hypothesis “{text}”', { text }) : say('hypothesis “{text}”', { text });
-}
-
-// Shows the translation that the person typed.
-export function showReference({ store }) {
-  const { scored } = store.get().home;
-  if (scored) open(store, scored, { type: 'reference', label: say('your own translation') });
-}
-
-// Shows how the model's own translation differs from the translation that the person typed.
-export function compareWithReference({ store }) {
-  store.change(goHome(store.get()));
-  const { scored } = store.get();
-  const reference = { label: say('your own translation'), record: scored };
-  store.change({ ...chooseKind(store.get(), 'cross'), ...compareWith(reference) });
-}
-
-// Scores a translation that the person typed; returns whether there is a result.
-export async function scoreTranslation(client, text) {
-  const { store } = client;
-  const scored = await request(client, 'score', { do: 'score', target: text }, decode);
-  const state = store.get();
-  if (scored) store.change(changeView(state, state.home, { scored }));
-  return Boolean(scored);
-}
-
-// Cancels what would still open another view.
-export function cancelViews({ requests }) {
-  for (const name of OPENING) if (requests.get(name)?.isOpen) requests.get(name).cancel();
-}
-
-function open(store, record, details) {
-  store.change(openView(store.get(), record, details));
 }

@@ -23,6 +23,7 @@ export function chosenValue({ mode }) {
 }
 
 // The name of the chosen value, or of the usual one if the chosen one is not about heads.
+/** @type {(state: { mode: string }) => string} */
 export function nameOfHeads(state) {
   return chosenValue(state).isOfHeads ? state.mode : USUAL.name;
 }

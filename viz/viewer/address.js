@@ -66,7 +66,7 @@ export function createAddress(client, translateAddress) {
     if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
     const isNew = () => state.page.typed < 2 && isNewTask(state, before); // what is typed is one entry
-    if (!opening && changed) write(state, isNew() || isOtherBeside(state, before));
+    if (!opening && changed) write(state, isNew() || isOtherSideB(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
     const { hash } = new URL(newURL);
@@ -91,7 +91,7 @@ function isNewTask(state, before) {
 }
 
 // Something else stands beside the view, or nothing any more.
-function isOtherBeside(state, before) {
+function isOtherSideB(state, before) {
   const [now, then] = [state, before].map(({ sideB }) => (sideB?.by ? [sideB.by, sideB.with] : null));
   return !sameQuestion(now, then);
 }
@@ -113,7 +113,7 @@ async function openAddress(client, address, { chosen, isWanted }) {
   const { store } = client;
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
-  store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
+  store.change({ ...goHome(store.get()), valueName: CHOICES.valueName, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // the mutes and links of the address belong to the view
   chosen.clear(); // of this change

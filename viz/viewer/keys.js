@@ -124,7 +124,7 @@ function changesOf({ key, shiftKey }, state, client) {
   return letters[key.toLowerCase()]?.() ?? null;
 }
 
-// No head is muted where the server cannot be asked what that changes. The first tab gives way to the one that shows it.
+// No head is muted where nothing can say what that changes. The first tab gives way to the one that shows it.
 function mute(state, client) {
   const reason = whyNot(client, 'mute');
   if (reason) return { error: reason };

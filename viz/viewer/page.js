@@ -160,7 +160,7 @@ function escaped(text) {
 // The widgets' values from the address, or the values of a new page: sentence, model, beam size, length penalty, and the
 // buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
 // one stays, since openModel adds to it.
-export function readAddress(given) {
+export function takeAddress(given) {
   const { model: former, site: known } = ofPage();
   const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);

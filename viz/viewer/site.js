@@ -9,7 +9,7 @@ import {
   chooseModel,
   createPage,
   provide,
-  readAddress,
+  takeAddress,
   prepareExport,
   saveWithModel,
   showTranslation,
@@ -188,7 +188,7 @@ function tellOfExport({ message }, sentence) {
 // Translates what the address asks for, or the first example of the first model.
 /** @type {(widgets: Widgets, site: any) => Promise<void>} */
 function translateAddress(widgets, site) {
-  const [text, model, beam, penalty, ...examples] = readAddress(site);
+  const [text, model, beam, penalty, ...examples] = takeAddress(site);
   widgets.sentence.value = text;
   widgets.model.value = model;
   widgets.beam.value = beam;

@@ -154,7 +154,7 @@ interface Reference {
   heads?: readonly Head[];
 }
 
-// One record and what the server said about it; EMPTY_VIEW of state/store.js describes the fields.
+// One record and the answers about it; EMPTY_VIEW of state/store.js describes the fields.
 interface ViewFields {
   mutes: readonly Head[];
   gold: string;
@@ -199,7 +199,7 @@ interface Choices {
   head: number | null;
   reduce: string;
   selection: readonly Head[];
-  mode: string;
+  valueName: string;
   removedAt: number | null;
   pin: Spot | null;
   mutes: readonly Head[];
@@ -327,7 +327,7 @@ interface Value {
   kinds: Kind[];
   request: string | null;
   doing: (() => string) | null;
-  read(answer: Answer): any;
+  decode(answer: Answer): any;
   canBeShown(state: State, value: Value): boolean;
   isChosen(state: State): boolean;
   choose: ((state: State, keep: (state: State) => Reference) => Changes) | null;

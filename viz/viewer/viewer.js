@@ -27,11 +27,11 @@ import { createEntry } from './playground/entry.js';
 import { createFooter, createHelp, listenToKeys } from './keys.js';
 import { say, sayCount } from './locales/language.js';
 
-// Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
+// Mounts the viewer in an empty element. `ask` sends a request to a server or a Worker; it is null without both.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
 // `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
 // the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
-// { show, state, server, ask, entries, openAbout, openHelp, openLearn, openPlayground }: the entries belong to the menu Export,
+// { show, state, client, ask, entries, openAbout, openHelp, openLearn, openPlayground }: the entries belong to the menu Export,
 // and the functions to the buttons of the page.
 /** @type {(root: HTMLElement, options?: { ask?: Ask | null; address?: boolean; about?: State['about']; page?: Page | null }) => any} */
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {

@@ -38,7 +38,7 @@ export function createCell(client) {
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
-      const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'mode'];
+      const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'valueName'];
       if (differs(state, before, shown)) drawCell(client, parts, state);
       const isAsked = pinnedCell(state) !== null;
       if (isAsked !== asked.hasChildNodes())
@@ -68,7 +68,7 @@ function drawCell(client, { title, rest }, state) {
     );
 }
 
-// The heads that read the pinned cell, also where the server cannot explain it; none for a cell that the mask forbids.
+// The heads that read the pinned cell, also where no explanation can be asked for; none for a cell that the mask forbids.
 function readersOfPin(store, state) {
   const { record, kind, pin } = state;
   if (!isCell(pin) || !isAllowed(record, kind, pin.row, pin.column)) return [];

@@ -31,9 +31,9 @@ export function createExamples(client) {
     placeholder: say('Paste up to {count} sentences, one a line, or a text', { count: MOST_SENTENCES }),
     'aria-label': say('Your text'),
   });
-  const read = (sentences) => sentences.length > 0 && askExamples(client, sentences.slice(0, MOST_SENTENCES));
-  const own = actionButton(say('Read them'), () => read(sentencesOf(box.value)));
-  const project = actionButton('', () => read(aboutModel(store.get()).everyday));
+  const ask = (sentences) => sentences.length > 0 && askExamples(client, sentences.slice(0, MOST_SENTENCES));
+  const own = actionButton(say('Read them'), () => ask(sentencesOf(box.value)));
+  const project = actionButton('', () => ask(aboutModel(store.get()).everyday));
   const progress = note();
   const result = element('div');
   const title = element('h3', {}, say('What does this head do in other sentences?'));

@@ -6,7 +6,7 @@ import { askImportance } from '../transport/effects.js';
 import { showMuted } from '../transport/views.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { sum } from '../domain/math.js';
-import { givenIds } from '../domain/payload.js';
+import { forcedIds } from '../domain/payload.js';
 import { baselineGiven, isOutcome } from '../state/mutes.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
@@ -150,7 +150,7 @@ function drawOutcome(client, node, state) {
 
 // What the translations with and without the heads have in common from the start.
 function givenNote(record) {
-  const given = givenIds(record).length;
+  const given = forcedIds(record).length;
   if (given === 0) return [];
   if (given === record.tokens.predicted.length)
     return [note(say('All tokens are given, so the words stay and only their probabilities change.'))];

@@ -1,7 +1,7 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
 import { element, readable } from '../drawing/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/views.js';
+import { askTraining, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
@@ -37,7 +37,7 @@ export function createTraining(client) {
   const curve = element('section', { class: 'hl-part' });
   setInterval(() => {
     const state = client.store.get();
-    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) readTrainingAgain(client);
+    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) fetchTrainingAgain(client);
   }, FOLLOW);
   return {
     node,

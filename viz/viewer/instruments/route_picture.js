@@ -195,7 +195,7 @@ function tokenNames({ tokens }, { places, at, bottoms }, step) {
       return shape(
         'text',
         { class: 'hl-route-token', x, y: y + 14, transform: turned, 'text-anchor': anchor },
-        shortText(list[place]),
+        cutText(list[place]),
       );
     });
   const top = at(nodeName({ stack: 'decoder', level: (bottoms.decoder - LABEL / 2) / STEP, place: step }));
@@ -207,7 +207,7 @@ function tokenNames({ tokens }, { places, at, bottoms }, step) {
   return [...below('encoder', tokens.source), ...below('decoder', tokens.read), word];
 }
 
-function shortText(token) {
+function cutText(token) {
   const letters = [...visible(token).trim()];
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join('')}…` : letters.join('');
 }

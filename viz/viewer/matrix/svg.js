@@ -5,7 +5,7 @@ import { palette, stepOf } from '../drawing/colormap.js';
 import { isSubtracted, recordOfB, sideOf } from '../state/comparison.js';
 import { PALED, SHOWN, UNMATCHED, hasValue } from '../domain/fold.js';
 import { gridFocus, shares, shownGrid } from '../state/grid.js';
-import { mapOf, scaleEnds, shortValue } from './cells.js';
+import { mapOf, scaleEnds, roundedValue } from './cells.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { isolated, rowText } from '../drawing/names.js';
@@ -94,7 +94,7 @@ function cellsOf(grid, state) {
       );
       if (status !== SHOWN || Math.abs(value) < 0.05) return;
       const place = { 'text-anchor': 'middle', 'font-size': 11, fill: ink[step] };
-      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value, CELL.width), place));
+      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, roundedValue(value, CELL.width), place));
     });
   }
   return drawn;

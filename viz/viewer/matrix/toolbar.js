@@ -115,11 +115,11 @@ function renderToolbar({ client, values, toggles, name }, state) {
   const available = availableValues(state, client.ask !== null);
   for (const { value, button } of values) {
     button.textContent = value.button();
-    button.setAttribute('aria-pressed', state.mode === value.name);
+    button.setAttribute('aria-pressed', state.valueName === value.name);
     button.disabled = !available.includes(value);
     button.title = button.disabled ? whyNot(client, value.request) : value.meaning();
   }
-  const other = values.find(({ value }) => value.name === state.mode && !FIRST.includes(value));
+  const other = values.find(({ value }) => value.name === state.valueName && !FIRST.includes(value));
   name.textContent = `${other ? other.value.button() : say('View')} ▾`;
   name.setAttribute('aria-pressed', other !== undefined);
   const isSeveral = state.head === null || state.selection.length > 0;

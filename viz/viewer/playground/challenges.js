@@ -43,7 +43,7 @@ const CHALLENGES = {
 
 // Returns { node, note(trainings), goalOf(name) }. `begin(name, task)` begins a challenge.
 export function createChallenges(begin) {
-  const records = read();
+  const records = storedRecords();
   const lines = Object.entries(CHALLENGES).map(([name, { task, goal }]) => {
     const record = element('span', { class: 'hl-soft', role: 'status' });
     const node = element(
@@ -83,7 +83,7 @@ export function createChallenges(begin) {
 }
 
 // What stands there may come from elsewhere.
-function read() {
+function storedRecords() {
   try {
     const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');
     const fits = ([name, score]) =>

@@ -65,9 +65,10 @@ const MOST_STEPS = 5000; // that a link can ask for
 // the second one has the names that end in 2, and is otherwise like the first.
 export function settingsOf(address) {
   const parameters = new URLSearchParams(address.slice(1));
-  const read = (name, suffix) =>
+  const valueIn = (name, suffix) =>
     SWITCHES[name].values.find((value) => written(value) === parameters.get(parameterOf(name) + suffix));
-  const settings = (suffix, base) => Object.fromEntries(NAMES.map((name) => [name, read(name, suffix) ?? base[name]]));
+  const settings = (suffix, base) =>
+    Object.fromEntries(NAMES.map((name) => [name, valueIn(name, suffix) ?? base[name]]));
   const first = settings('', USUAL);
   return NAMES.some((name) => parameters.has(`${name}2`)) ? [first, settings('2', first)] : [first];
 }

@@ -19,7 +19,20 @@ const RESTORED = [
 
 // What a sentence of In short can change.
 const OPENED = [
-  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step', 'questions'],
+  ...[
+    'kind',
+    'layer',
+    'head',
+    'lastHead',
+    'selection',
+    'valueName',
+    'pin',
+    'words',
+    'mutes',
+    'panel',
+    'step',
+    'questions',
+  ],
 ];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
@@ -138,7 +151,7 @@ export function openView(state, record, { type, label, ...details }) {
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const isAskedInVain = ['training', 'muted'].includes(type) && chosenValue(state).request;
-  return { ...choicesFor(state, record), shown, mode: isAskedInVain ? USUAL.name : state.mode };
+  return { ...choicesFor(state, record), shown, valueName: isAskedInVain ? USUAL.name : state.valueName };
 }
 
 // Goes back to the view from which this one was opened.

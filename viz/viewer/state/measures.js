@@ -5,7 +5,7 @@ import { say, tell, localNumber } from '../locales/language.js';
 
 export const MARKED = [2, 10, 100]; // factors that the legend of the marks names
 
-// Importance is known only after the server has computed it.
+// Importance is known once it was asked for.
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
 /** @type {(record: { definitions: Definitions }) => Measure[]} */

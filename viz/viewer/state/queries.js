@@ -43,7 +43,7 @@ export function pinnedCell(state) {
   return allowed.reduce(largest, /** @type {Cell | null} */ (null));
 }
 
-// Whether the server's answer about a cell is about the pinned one.
+// Whether the answer about a cell is about the pinned one.
 /** @type {(state: State) => boolean} */
 export function isExplained(state) {
   const place = pinnedCell(state);

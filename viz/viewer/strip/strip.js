@@ -28,7 +28,7 @@ import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 
 const LEAST_MORE = 8; // pixels of words out of sight that are worth a button
-const OF_REMOVED = ['removedAt', 'mode', 'kind', 'pin', 'words'];
+const OF_REMOVED = ['removedAt', 'valueName', 'kind', 'pin', 'words'];
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 

@@ -329,7 +329,7 @@ function muted([kind, layer, head]) {
   return (state) => ({
     ...chooseKind(state, kind),
     ...headOf({ kind, layer, head }),
-    mode: nameOfHeads(state),
+    valueName: nameOfHeads(state),
     mutes: [[kind, layer, head]],
     panel: 'mute',
   });

@@ -1,6 +1,6 @@
 // Requests that follow a change of the state, to a server or a Worker, and those of panels. The answers go into the state.
 
-import { decode, givenIds, targetIds } from '../domain/payload.js';
+import { decode, forcedIds, targetIds } from '../domain/payload.js';
 import { importanceOf, importanceBeside } from '../state/measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
@@ -60,10 +60,10 @@ function followMutes(client, state, before) {
   }
 }
 
-// The given tokens of a translation, for a request; nothing if there are none.
-function givenPrefix(record) {
-  const prefix = givenIds(record);
-  return prefix.length > 0 ? { prefix } : {};
+// The forced tokens of a translation, for a request; nothing if there are none.
+function forcedGiven(record) {
+  const forced = forcedIds(record);
+  return forced.length > 0 ? { prefix: forced } : {};
 }
 
 // Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
@@ -72,11 +72,11 @@ function givenPrefix(record) {
 export async function askMuted(client) {
   const { store } = client;
   const { mutes, instead, record } = stateOf(store);
-  const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
+  const decodeOutcome = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
   const asked = muteQuestion(stateOf(store));
   if (!asked) return;
-  const question = { ...asked, ids: targetIds(record), ...givenPrefix(record), heads: mutes };
-  const muted = await request(client, 'mute', question, read);
+  const question = { ...asked, ids: targetIds(record), ...forcedGiven(record), heads: mutes };
+  const muted = await request(client, 'mute', question, decodeOutcome);
   const state = stateOf(store);
   if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
   if (muted) store.change({ muted });
@@ -87,16 +87,16 @@ export async function askMuted(client) {
 // Numbers that the record does not have: asked once for each record; without an answer, weights are shown again.
 async function followValue(client, state, before) {
   const { record, values } = state;
-  const { request: name, read } = chosenValue(state);
-  if (!name || values[name] || !differs(state, before, ['record', 'mode'])) return;
+  const { request: name, decode: decodeNumbers } = chosenValue(state);
+  if (!name || values[name] || !differs(state, before, ['record', 'valueName'])) return;
   const question = { do: name, ids: targetIds(record) };
   if (isRequested(client, name, question)) return;
-  const numbers = await request(client, name, question, read);
+  const numbers = await request(client, name, question, decodeNumbers);
   const { store } = client;
   const now = stateOf(store);
   if (numbers === undefined || now.record !== record) return;
   if (numbers) store.change({ values: { ...now.values, [name]: numbers } });
-  else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
+  else if (chosenValue(now).request === name) store.change({ valueName: USUAL.name });
 }
 
 // The whole translation without the source word that is removed, or pinned while losses are shown.
@@ -105,12 +105,12 @@ async function followRemoved(client, state, before) {
   const places = removedPlaces(state);
   if (
     !places ||
-    !differs(state, before, ['record', 'removedAt', 'mode', 'pin', 'words']) ||
+    !differs(state, before, ['record', 'removedAt', 'valueName', 'pin', 'words']) ||
     whyNot(client, 'remove_word')
   )
     return;
   if (sameQuestion(state.removed?.places, places)) return;
-  const answer = await request(client, 'remove_word', { do: 'remove_word', places, ...givenPrefix(record) });
+  const answer = await request(client, 'remove_word', { do: 'remove_word', places, ...forcedGiven(record) });
   const { store } = client;
   if (answer && stateOf(store).record === record) store.change({ removed: { places, text: answer.text } });
 }
@@ -129,7 +129,7 @@ function followSummary(client, state, before) {
 }
 
 function summaryQuestion(record) {
-  return { do: 'summary', ids: targetIds(record), ...givenPrefix(record) };
+  return { do: 'summary', ids: targetIds(record), ...forcedGiven(record) };
 }
 
 // The instruments that the sentences open get their answers too.
@@ -218,7 +218,7 @@ export async function askExamples(client, sentences) {
   const { name } = stateOf(store).record.model;
   let survey = { sentences, done: 0, found: /** @type {any} */ (null) };
   const keep = () => store.change({ surveys: { ...stateOf(store).surveys, [name]: survey } });
-  // The server counts the sentences of a part.
+  // The progress counts the sentences of a part.
   /** @type {Count} */
   const ofAll = ([text, { done }]) => [text, { done: survey.done + Number(done), count: sentences.length }];
   keep();
@@ -253,9 +253,9 @@ export async function askImportance(client) {
   const refusal = whyNot(client, 'importance');
   if (refusal) return store.change({ error: refusal });
   const { instead } = before;
-  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
+  const decodeChanges = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
   const ids = targetIds(sourceView(before).record);
-  const importance = await request(client, 'importance', { do: 'importance', ids, ...given }, read);
+  const importance = await request(client, 'importance', { do: 'importance', ids, ...given }, decodeChanges);
   const state = stateOf(store);
   const view = sourceView(state);
   const usual = importanceOf({ importance: view.importance, instead: ZERO });

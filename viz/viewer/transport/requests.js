@@ -109,31 +109,31 @@ export function refusalIn({ ask }, reason) {
   return ask ? reason : '';
 }
 
-// Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
+// Sends a request about the record on screen and returns the answer, passed through `decode`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
 // `count` changes the progress, [text, values], before it is shown.
-/** @type {(client: Client, name: string, question: Question, read?: (answer: Answer) => any, count?: Count) => Promise<any>} */
-export async function request(client, name, question, read, count) {
+/** @type {(client: Client, name: string, question: Question, decode?: (answer: Answer) => any, count?: Count) => Promise<any>} */
+export async function request(client, name, question, decode, count) {
   const { store } = client;
   const { record } = store.get();
   const refusal = whyNot(client, name);
   if (refusal) store.change({ error: refusal });
   if (refusal || !record) return null;
-  const found = await send(client, name, question, { task: taskOf(record), read, count });
+  const found = await send(client, name, question, { task: taskOf(record), decode, count });
   if (found?.error !== undefined) store.change({ error: found.error });
   return found && (found.answer ?? null);
 }
 
 // Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
 // undefined when a newer one of the same name has replaced it.
-/** @type {(client: Client, name: string, question: Question, how?: { task?: object; read?: (answer: Answer) => any; count?: Count }) => Promise<{ answer?: any; error?: string } | undefined>} */
-export async function send(client, name, question, { task = {}, read = same, count = same } = {}) {
+/** @type {(client: Client, name: string, question: Question, how?: { task?: object; decode?: (answer: Answer) => any; count?: Count }) => Promise<{ answer?: any; error?: string } | undefined>} */
+export async function send(client, name, question, { task = {}, decode = same, count = same } = {}) {
   const { ask, requests } = client;
   if (!ask) return { error: noModel() };
   const mine = openRequest(client, name, question, count);
   let found;
   try {
-    found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
+    found = { answer: await decode(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
   } catch (error) {
     found = { error: error.message };
   }

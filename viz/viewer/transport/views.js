@@ -31,7 +31,7 @@ export async function askTraining(client) {
 
 // Reads the record of a run that goes on once more, without a word in the status line.
 /** @type {(client: Client) => Promise<void>} */
-export async function readTrainingAgain({ store, ask }) {
+export async function fetchTrainingAgain({ store, ask }) {
   if (!ask) return;
   const { record } = stateOf(store);
   const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
@@ -86,8 +86,8 @@ export function forceToken(client, step, id) {
 
 // Shows the translation that begins with these tokens.
 /** @type {(client: Client, forced: number[]) => Promise<void>} */
-export async function forceTokens(client, prefix) {
-  const record = await request(client, 'force', { do: 'translate', prefix }, decode);
+export async function forceTokens(client, forced) {
+  const record = await request(client, 'force', { do: 'translate', prefix: forced }, decode);
   if (!record) return;
   const last = record.tokens.predicted[record.n_prefix - 1];
   const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_prefix });

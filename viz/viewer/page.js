@@ -2,6 +2,7 @@
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
 import { element, find, matches, nameInvisible } from './drawing/dom.js';
+import { escaped } from './domain/files.js';
 import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
@@ -153,10 +154,6 @@ function showWaiting({ translating, waiting }, before) {
   find('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
 }
 
-function escaped(text) {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
 // The widgets' values from the address, or the values of a new page: sentence, model, beam size, length penalty, and the
 // buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
 // one stays, since openModel adds to it.
@@ -203,7 +200,7 @@ export function chooseModel(sentence, model) {
 }
 
 // Puts a model that was trained in this page into the list of models, and its first example on screen.
-export async function openModel(identity, files) {
+async function openModel(identity, files) {
   const { ask } = await whenMounted;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
@@ -353,7 +350,7 @@ function update(properties) {
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
 // the sentence: as in the record on screen if the model can read that.
 /** @type {Page['otherModels']} */
-export function otherModels({ model: own, source_prefix: prefix = '' }) {
+function otherModels({ model: own, source_prefix: prefix = '' }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
@@ -389,7 +386,7 @@ function closeExport({ record }, before) {
 }
 
 // Opens the menu Export with the focus on its first entry.
-export function openExport() {
+function openExport() {
   if (!isExportOpen()) find('#hl-export').click();
   requestAnimationFrame(() => find('#hl-export-menu button').focus());
 }

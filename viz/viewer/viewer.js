@@ -71,10 +71,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   watchTheme(() => store.change({ theme: currentTheme() }));
   followPrinting(store);
   store.change({ theme: currentTheme() });
-  listenToKeys(client, {
-    openHelp,
-    openExport: () => (page ? page.openExport() : openMenu(menu)),
-  });
+  listenToKeys(client, { openHelp, openExport: page?.openExport ?? (() => openMenu(menu)) });
   store.subscribe((state, before) => {
     announce(root, live, state, before);
     document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else

@@ -59,10 +59,10 @@ export function drawChart(
   return element('figure', { class: 'hl-figure' }, caption, picture, key && list);
 }
 
-// The steps at which the vocabulary or the languages of a training changed.
-/** @type {(training: { earlier?: { last: number }[] }) => number[]} */
-export function endsOf({ earlier = [] }) {
-  return earlier.map(({ last }) => last);
+// The axis of the steps of a training; a dashed line stands where its vocabulary or its languages changed.
+/** @type {(steps: number[], marked: number, training: { earlier?: { last: number }[] }) => { first: number; last: number; marked: number; ends: number[] }} */
+export function axisOfSteps(steps, marked, { earlier = [] }) {
+  return { first: Math.min(...steps), last: Math.max(...steps), marked, ends: earlier.map(({ last }) => last) };
 }
 
 // A step before the first measurement is drawn at the left edge.

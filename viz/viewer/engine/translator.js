@@ -21,7 +21,7 @@ export function createTranslator(model, tokenizers, { language, codes }) {
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
 /** @type {(translator: Translator, text: string) => number[]} */
-export function sourceIds({ tokenizers: { source }, language }, text) {
+function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
   checkCharacters(text);
   const ids = source.encode(text.replaceAll(INVISIBLE, ''));

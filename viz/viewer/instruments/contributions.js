@@ -7,7 +7,7 @@ import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { wordOfOtherSide } from '../state/comparison.js';
-import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
+import { choiceTabs, numberText, note, signedLine } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
@@ -206,12 +206,11 @@ function meaningOf(other, logit) {
 function mapOf(store, state, answer, path, draw) {
   const values =
     path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
-  const buttons = Object.entries(PATHS).map(([name, [label]]) =>
-    actionButton(label(), () => draw(name), { 'aria-pressed': String(name === path) }),
-  );
+  /** @type {[string, string][]} */
+  const entries = Object.entries(PATHS).map(([name, [label]]) => [name, label()]);
   return [
     element('h4', {}, say('Which head?')),
-    tabs(say('Which path'), ...buttons),
+    choiceTabs(say('Which path'), entries, path, draw),
     note(PATHS[path][1]()),
     ...headMap(store, state, values),
     element('h4', {}, say('The heads that count most here')),

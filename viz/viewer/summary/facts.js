@@ -41,7 +41,7 @@ export function factsOf(state) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-export function sourceWords(record) {
+function sourceWords(record) {
   return wordsOf(record.tokens.source, isOfLetters(record));
 }
 

@@ -32,8 +32,8 @@ export function titleWithModel(sizes, model) {
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
-// An `ask` whose answers to `export` and `portable` have the HTML files, as those of a server. `parts` gives what they are made
-// of: { documents, look, code, playground, engine }.
+// An `ask` whose answers to `export` and `portable` have the HTML files, as a server's answers do. `parts` gives what the files are
+// made of: { documents, look, code, playground, engine }.
 export function withDocuments(ask, site, parts) {
   const both = async (request, ...rest) => {
     const answer = await ask(request, ...rest);

@@ -122,8 +122,8 @@ function isWithin(value, least, most) {
   return typeof value === 'number' && value >= least && value <= most;
 }
 
-// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays
-// open when another sentence takes the place of the chapter's own. Null for no view.
+// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn
+// stays open when another sentence takes the place of the chapter's own. Null for no view.
 function viewOf(text) {
   const { linked, opened, view: former } = ofPage();
   const { translating, record } = store.get();
@@ -131,7 +131,7 @@ function viewOf(text) {
   return linked ?? (isAgain ? opened : chapterAddress(translating && former));
 }
 
-// A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
+// If the first sentence of a page is refused, the sentence of its link is shown, or else the model's first example.
 async function fillPanels(question) {
   const { model, text: refused } = question;
   const { client, show } = await whenMounted;
@@ -263,9 +263,9 @@ function exampleButtons(model) {
   });
 }
 
-// Shows the API calls, if there is a server, and returns { files, title }: the files of the record on screen, HTML, JSON and NPZ,
-// null for one that there is not, and the title of the page with the model. After an error, { error }, there are none. {} where
-// the menu was closed, or opened anew, before the answer came.
+// Shows the API calls, if there is a server. Returns { files, title }: the HTML, JSON and NPZ file of the record on screen, null
+// for a file that does not exist, and the title of the page with the model; or { error }; or {} if the menu was closed, or
+// opened anew, before the answer came.
 export async function prepareExport() {
   const { client, ask, state } = await whenMounted;
   if (!isExportOpen()) return {};
@@ -347,8 +347,8 @@ function update(properties) {
   return { __type__: 'update', ...properties };
 }
 
-// The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
-// the sentence: as in the record on screen if the model can read that.
+// The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
+// the sentence: the prefix of the record on screen, if the model can read it.
 /** @type {Page['otherModels']} */
 function otherModels({ model: own, source_prefix: prefix = '' }) {
   const { site } = ofPage();

@@ -1,4 +1,4 @@
-// Which lens the page trusts: the one whose likeliest word is more often the word of the translation, over many sentences.
+// Which lens the page trusts: the lens whose likeliest word is more often the word of the translation, over many sentences.
 
 import { sum } from './math.js';
 

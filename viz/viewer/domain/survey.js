@@ -114,7 +114,7 @@ function headsOf({ queries, sums, counts, able }, offsets) {
 }
 
 // What one head does: { hits, pairs, roles, sentences, alike }; null if no sentence could be read. The pairs name the token
-// that a row predicts, or with an offset of −1 the one that it reads.
+// that a row predicts, or with an offset of −1 the token that it reads.
 export function headSurvey({ kinds }, [kind, layer, head], offset = 0) {
   const found = kinds[kind];
   const one = found?.heads[layer]?.[head];

@@ -9,9 +9,8 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
 // scale unless `isCount`; then the values begin at 0, so that a small change looks small. `range` is [low, high] of the
-// values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
-// under the pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the
-// picture.
+// values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or at the
+// pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the picture.
 /** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[]; name?: string | null; at?: (step: number, values: string) => string }) => Element} */
 export function drawChart(
   title,

@@ -30,7 +30,7 @@ function feedForwardBack(network, { block, wide }, flow) {
   return turnedBack(block.inner, gradient);
 }
 
-// Adds the gradients of the gates to those that are found, and the gradient of the encoder's output to `memory`.
+// Adds the gradients of the gates to `found`, and the gradient of the encoder's output to `memory`.
 function attentionBack(network, { kind, layer, attention }, flow, found, memory) {
   const { width } = network;
   const { matrices, queries, keys, outputs, weights, rows, columns } = attention;

@@ -7,8 +7,9 @@ import { fault, message } from '../locales/language.js';
 
 export const ZERO = { outputs: null };
 
-// Gates that close these heads, [kind, layer, head] each, in all rows or in one. Outputs of a baseline, [layer] by kind, stand
-// in their rows: a single one, the mean, in all; where others end, heads keep their own.
+// Gates that close these heads, [kind, layer, head] each, in all rows or in one. A baseline has outputs,
+// [layer] by kind, to put in place of the outputs of the heads: one row for all rows (a mean), or row by row; in rows that it
+// does not have, heads keep their own output.
 /** @type {(network: any, heads: any[], baseline?: any, only?: number | null) => Gates} */
 export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
   const gateOf = (kind, layer, row) => {

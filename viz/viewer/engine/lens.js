@@ -10,8 +10,8 @@ import { parseTensors, storedMatrix } from './tensors/safetensors.js';
 
 const WORDS = 5; // likeliest words of each layer and step
 
-// The Jacobian lens of a model from the bytes of its file: what carries rows after a layer of the decoder to the last one, and what it was
-// found to be worth.
+// The Jacobian lens of a model from the bytes of its file: a matrix for each layer of the decoder, which carries rows from there to
+// the last layer, and how often the lens was right.
 export async function createLens(bytes) {
   const { tensors, metadata } = parseTensors(bytes);
   const named = [...tensors.keys()].map((name) => [name, storedMatrix(tensors, name)]).filter(([, matrix]) => matrix);

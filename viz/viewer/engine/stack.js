@@ -17,8 +17,8 @@ export function stacksOf(translator, text, ids) {
 }
 
 // `tokens` and `positions` are the rows of the embedding. `sublayers` stand in the order of the computation: each reads the rows
-// `x` and adds the rows `y`, together `sum`; `attention` is null for a feed-forward network. `x` are the rows after the last
-// one, and `norm` follows where there is one.
+// `x`, adds the rows `y` to them, and leaves the rows `sum`; `attention` is null for a feed-forward network. `x` are the rows
+// after the last sub-layer, `norm` the final norm or null.
 function stackOf({ network, positionOf }, trace, side) {
   const { width, products, preNorm } = network;
   const [embedded] = trace.inputs[side];

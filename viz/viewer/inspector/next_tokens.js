@@ -62,7 +62,7 @@ export function alternatives(client, { record }, step) {
   ];
 }
 
-// Of two entries that look alike, the one that goes on with a word begins with an ellipsis.
+// If two entries look alike, an entry that goes on with a word begins with an ellipsis.
 function toldApart(tokens) {
   const isTwin = (one) => tokens.some((other) => other !== one && visible(other) === visible(one));
   return tokens.map((one) => (isTwin(one) && continues(one) ? { ...one, text: `…${one.text}` } : one));

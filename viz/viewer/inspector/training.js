@@ -75,7 +75,7 @@ function drawNothing(client, node, state) {
     );
 }
 
-// The step of the slider: the one on screen, or the last one, which is the finished model.
+// The step of the slider: the step on screen, or the last step, which is the finished model.
 function stepShown(state) {
   return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
 }

@@ -1,5 +1,5 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model. With two sides, the other word
-// can be the one that side B has in its place: then the parts are those that decide which of both words is written.
+// can be the word that side B has in its place: then the parts decide which of both words is written.
 
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
@@ -100,8 +100,8 @@ function chooserOf(store, state) {
   );
 }
 
-// The lead of A's word in A and of B's word in B together: what each part gives to write the one here and the other there. Null
-// until B has answered.
+// The lead of A's word in A plus the lead of B's word in B: how much each part helps to write A's word in A and B's word in B.
+// Null until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (

@@ -32,7 +32,7 @@ export function headMap(store, state, values) {
   return [...grids, readout, scaleOf(most)];
 }
 
-// The heads with the least ranks first, as buttons that choose them; the rank is the value unless it is said.
+// The heads of the lowest ranks, as buttons that choose them. The rank of a head is its value, unless `rankOf` says otherwise.
 /** @type {(store: Store, values: any, rankOf?: (value: number) => number) => HTMLElement} */
 export function headList(store, values, rankOf = (value) => value) {
   const all = KINDS.flatMap((kind) =>

@@ -127,8 +127,8 @@ function line(record, one, layout, at, choose) {
   return node;
 }
 
-// Where the names of the heads stand on their lines, those that carry most first: the first place without another name, or
-// else the one that is farthest from the others.
+// Where the names of the heads stand on their lines. The lines that carry most choose first: the first place without another
+// name, or else the place that is farthest from all names.
 function placeNames(paths, layout) {
   const placed = new Map();
   const apart = ([x, y]) =>

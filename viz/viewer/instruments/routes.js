@@ -74,7 +74,7 @@ function drawRoutes(store, state, answer, step, openLarge) {
   ];
 }
 
-// What each head brings over a line, and what the position keeps; together they are the line.
+// What each head brings over a line, and what the position keeps: the parts add up to the line.
 function splitOf(record, one, open) {
   const { kind, layer, row, column, flow, split } = one;
   const { rows, columns } = axesOf(record, kind);

@@ -88,7 +88,7 @@ function nameLine() {
   );
 }
 
-// The sentence, and what the model makes of it; without a picture if the class has another sentence than the one on screen.
+// The sentence, and what the model makes of it; without a picture if the class has another sentence than the page.
 function viewOf(state, { subject, view }, { text, model }) {
   const { record } = state;
   const line = (label, ...content) => element('p', {}, element('strong', {}, `${label}: `), ...content);

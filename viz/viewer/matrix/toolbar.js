@@ -14,7 +14,7 @@ import { say } from '../locales/language.js';
 
 const FIRST = [USUAL, leaveOneOut]; // the others are in the menu
 
-// `toolbar` is null for side B, whose choices are those of A. `menu` is the menu Export, or null where the page has one.
+// `toolbar` is null for side B, which follows the choices of A. `menu` is the menu Export, or null where the page has one.
 export function createHeading(store, toolbar, menu) {
   const title = element('h2');
   const arcs = element('p', { class: 'hl-arcs-meaning hl-soft' });
@@ -110,7 +110,7 @@ function isReduced({ head, selection, reduce }, wanted) {
   return (head === null || selection.length > 0) && reduce === wanted;
 }
 
-// For one head: shows all heads of its layer. For all heads: goes back to the one, or changes how they are reduced.
+// For one head: shows all heads of its layer. For all heads: goes back to one head, or changes how they are reduced.
 function reduceTo(state, reduce) {
   if (state.selection.length > 0) return { reduce };
   if (state.head === null && state.reduce !== reduce) return { reduce };

@@ -11,8 +11,8 @@ const LARGEST_FILE = 1_000_000; // bytes
 const HELD_OUT = [4, 8, 16]; // one of so many sources is kept for the test
 const SEPARATORS = ['\t', ';', ','];
 
-// The pairs of a text; throws the sentence that says what is wrong. The separator of the first line is that of all lines.
-export function parsePairs(text) {
+// The pairs of a text; throws the sentence that says what is wrong. All lines have the separator of the first line.
+function parsePairs(text) {
   const lines = text.normalize('NFC').split(/\r\n|[\r\n]/);
   const first = lines.find((line) => line.trim() !== '') ?? '';
   const separator = SEPARATORS.find((one) => first.includes(one)) ?? SEPARATORS[0];

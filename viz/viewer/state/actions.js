@@ -78,7 +78,7 @@ export function chooseHead(state, layer, head) {
   return { layer, head, lastHead: head ?? state.lastHead, selection: NO_HEADS };
 }
 
-// Shift-click adds a head to those shown or removes it.
+// Shift-click adds a head to the heads on screen or removes it.
 /** @type {(state: State, layer: number, head: number) => Changes} */
 export function extendSelection(state, layer, head) {
   const chosen = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);

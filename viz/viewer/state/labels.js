@@ -65,7 +65,7 @@ export function titleOfMatrix(state) {
   return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
-// The muted heads, or the heads that give something else.
+// How many heads are muted or give something else, and in which row: "2 heads muted in row 3".
 /** @type {(heads: readonly Head[], instead: Instead) => string} */
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];

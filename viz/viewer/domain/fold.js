@@ -50,6 +50,7 @@ export function foldHeads(
 }
 
 // The rows and the columns that are shown, and the columns that are hidden.
+/** @type {(choices: { words: boolean; hideSpecials: boolean }, names: { rows: Token[]; columns: Token[]; reads: Token[] | null }) => { rowGroups: Group[]; columnGroups: Group[]; hiddenGroups: Group[] }} */
 export function groupRows({ words, hideSpecials }, names) {
   const keep = (group) => !hideSpecials || group.token.word !== null;
   const columns = groupsOf(names.columns, words);
@@ -140,6 +141,7 @@ function matchGroups(own, others) {
   return [places, groups];
 }
 
+/** @type {(status: number) => boolean} */
 export function hasValue(status) {
   return status === SHOWN || status === PALED;
 }

@@ -35,6 +35,7 @@ export function entropy(weights) {
 }
 
 // 1 for the largest value; equal values have the same rank.
+/** @type {(values: Iterable<number> & ArrayLike<number>, place: number) => number} */
 export function rankOf(values, place) {
   let larger = 0;
   for (const other of values) if (other > values[place]) larger += 1;

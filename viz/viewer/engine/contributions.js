@@ -8,6 +8,7 @@ import { kindsOf, rounded } from './payload.js';
 import { rowAt, stacksOf } from './stack.js';
 import { sliceOf } from './tensors/products.js';
 
+/** @type {(translator: Translator, asked: { text: string; ids: number[]; step: number; word: number; other?: number | null }) => any} */
 export function contributions(translator, { text, ids, step, word, other = null }) {
   const { network } = translator.model;
   const { products, output } = network;

@@ -13,6 +13,7 @@ import { createRandom } from './tensors/random.js';
 const MOST_REMOVED = 10; // cells
 const RANDOM_ORDERS = 5; // whose mean is drawn
 
+/** @type {(translator: Translator, asked: any, pause: Pause) => Promise<any>} */
 export async function removal(translator, { text, ids, kind, layer, head = null, row, step }, pause) {
   const { model, tokenizers } = translator;
   const stacks = stacksOf(translator, text, ids);

@@ -6,6 +6,7 @@ import { rounded } from './payload.js';
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
 // the trace of one pass over the translation.
+/** @type {(translator: Translator, trace: Trace, step: number) => { source: number[]; prefix: number[]; connections: Connection[] }} */
 export function routes({ model: { network } }, trace, step) {
   let prefix = Float64Array.from({ length: trace.decoder.rows }, (_, row) => Number(row === step));
   let source = new Float64Array(trace.cross.columns);

@@ -26,6 +26,7 @@ export const INVISIBLE =
 
 // Unicode NFC with single spaces, none at either end, and no invisible characters. Half a surrogate pair becomes a
 // question mark.
+/** @type {(text: string) => string} */
 export function normalise(text) {
   const whole = text
     .replaceAll(/\p{Surrogate}/gu, '?')
@@ -35,6 +36,7 @@ export function normalise(text) {
 }
 
 // `settings` is the value of a tokenizer.json. The result has `size`, `encode`, `decode`, `tokens` and `sourceTokens`.
+/** @type {(settings: any) => Tokenizer} */
 export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   const ids = new Map(Object.entries(model.vocab));
   const entries = [];

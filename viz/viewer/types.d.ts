@@ -7,6 +7,7 @@ type ByKind<T> = { [kind in Kind]: T };
 
 interface Token {
   id: number;
+  piece: string; // as the vocabulary has it
   text: string;
   word: number | null; // the number of its word; null for a special token
   special: boolean;
@@ -506,6 +507,11 @@ interface Vector {
   array: Float32Array;
   start: number;
 }
+// Numbers with their gradients.
+interface Variable {
+  value: Floats;
+  gradient: Floats;
+}
 // Keys and values of a layer: the key of position p begins at start + p * stride, its value d_model numbers later.
 interface Memory extends Vector {
   stride: number;
@@ -550,6 +556,8 @@ interface Tokenizer {
   tokens(ids: number[]): Token[];
   sourceTokens(text: string): Token[];
 }
+// The id of a piece, and the text that it was cut from.
+type Segment = { id: number; text: string };
 type Tokenizers = { source: Tokenizer; target: Tokenizer };
 // A head of the model, or several; the row, the column and the step of a question.
 type PlaceAsked = { text: string; ids: number[]; kind: Kind; layer: number; head: number; row: number; column: number };

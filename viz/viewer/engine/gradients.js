@@ -113,6 +113,7 @@ export function scaleOf(row) {
 }
 
 // The gradients of one row of an attention: `queries`, `keys.of` and `joined` are { value, gradient }.
+/** @type {(network: Pick<Network, 'width' | 'heads' | 'headWidth'>, queries: Variable, keys: { of: Variable; stride: number }, joined: Pick<Variable, 'gradient'>, row: { query: number; key: number; output: number; count: number; found: Memory }) => void} */
 export function attendBack({ width, headWidth, heads }, queries, { of: keys, stride }, joined, row) {
   const gradients = new Float32Array(row.count); // of the weights of a head
   for (let head = 0; head < heads; head += 1) {

@@ -141,6 +141,7 @@ export function linesOf(weights, { rows, columns }) {
 }
 
 // The focus of each head of cross-attention on the source, and which rows align, [layer][head].
+/** @type {(cross: KindTrace, words: boolean[]) => { focus: number[][]; offsets: number[][] }} */
 export function focusesOf(cross, words) {
   const mean = meanOf(cross);
   const each = (valueOf) => tableOf(cross, (weights) => valueOf(linesOf(weights, cross)));

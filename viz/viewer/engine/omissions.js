@@ -5,6 +5,7 @@ import { THRESHOLDS } from '../domain/limits.js';
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
 
 // The source words that seem to be missing, the clearest first. The measures are the measures of cross-attention.
+/** @type {(translation: any, measures: any) => number[]} */
 export function missingWords(translation, { focus, focus_offset: offsets }) {
   const { tokens, trace, taught } = translation;
   const heads = taught ? [taught] : headsOfMostFocus(focus);

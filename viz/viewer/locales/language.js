@@ -57,6 +57,7 @@ export function spokenTexts() {
 }
 
 // Whether what is said next is about a model of letters: then it says "letter" where it says "word" of others.
+/** @type {(isSo: boolean) => void} */
 export function speakOfLetters(isSo) {
   areLetters = isSo;
 }

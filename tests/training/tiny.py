@@ -131,7 +131,7 @@ def logged(output: Path, name: str) -> list[int]:
     return [entry["step"] for entry in metrics(output) if name in entry]
 
 
-def state_of(output: Path) -> tuple[dict, dict[str, Any]]:
+def state_of(output: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tensors and progress of a run's saved state."""
     with safe_open(output / STATE, framework="pt") as stream:
         progress = json.loads(stream.metadata()["progress"])

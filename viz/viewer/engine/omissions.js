@@ -4,7 +4,8 @@ import { THRESHOLDS } from '../domain/limits.js';
 
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
 
-// The source words that seem to be missing, the clearest one first. `measures` are those of cross-attention.
+// The source words that seem to be missing, the clearest first. The measures are the measures of cross-attention.
+/** @type {(translation: any, measures: any) => number[]} */
 export function missingWords(translation, { focus, focus_offset: offsets }) {
   const { tokens, trace, taught } = translation;
   const heads = taught ? [taught] : headsOfMostFocus(focus);
@@ -40,7 +41,7 @@ function headsOfMostFocus(focus) {
     .map(({ at }) => at);
 }
 
-// The rows of a head that align a word of the translation: the one that they predict or, with −1, read.
+// The rows of a head that align a word of the translation: they predict the word or, with an offset of −1, read it.
 function rowsOf({ predicted, read }, offset) {
   return (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
 }

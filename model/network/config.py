@@ -273,7 +273,7 @@ class ModelConfig:
         own = attention - self.d_attention if self.is_recurrent else attention
         return encoder + self.n_decoder_layers * (own + attention + decoder_ff)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""
         values = asdict(self)
         for each in fields(self):

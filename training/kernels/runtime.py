@@ -26,7 +26,7 @@ from torch import Tensor
 from model.decoding.kernels.compilation import cache_directory
 
 LANES = 16  # numbers that are computed at once; processors with narrower registers take several
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",

@@ -190,7 +190,7 @@ def _connect_export(made: Mapping[Widget, Any]) -> None:
 
 def _read_address(site: Mapping[str, Any]) -> str:
     """The call that replaces the page's inputs by the values of its link, as far as they are valid."""
-    return f"async () => (await loading).readAddress({json.dumps(site)})"
+    return f"async () => (await loading).takeAddress({json.dumps(site)})"
 
 
 def main(

@@ -2,7 +2,7 @@
 // viz/export.py and viz/static/document.py do.
 
 import { asScriptText, fromBase64, slug, toBase64 } from './domain/files.js';
-import { givenIds, taskOf } from './domain/payload.js';
+import { forcedIds, taskOf } from './domain/payload.js';
 import { interventionOf } from './state/mutes.js';
 import { toAddress } from './state/permalink.js';
 import { sourceView } from './state/queries.js';
@@ -22,7 +22,7 @@ export function onScreen(state) {
   const given = mutes.length > 0 ? interventionOf(state) : null;
   const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
-  return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
+  return { ...taskOf(record), prefix: forcedIds(record), ...muted, ...about };
 }
 
 // With the size of a page with its model, whose files are written in base64.

@@ -1,5 +1,4 @@
 // What the buttons of the bar and of the sentence open, by the names of viz/widgets.py; and light or dark.
-// @ts-nocheck
 
 import { toggleDisclosure } from './drawing/widgets.js';
 import { useStorage } from './transport/storage.js';

@@ -9,7 +9,7 @@ import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
 import { chooseKind, headOf } from '../state/actions.js';
 import { headName, kindName } from '../state/labels.js';
-import { measuresOf } from '../state/measures.js';
+import { labelOfMeasure, measuresOf } from '../state/measures.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -26,7 +26,7 @@ const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
 export function createFinder({ store }) {
   let left = FIRST; // what the finder shows when it opens again
   let box = null;
-  const [choices, figure, list] = ['div', 'div', 'div'].map((tag) => element(tag));
+  const [choices, figure, list] = [element('div'), element('div'), element('div')];
   const summary = element('summary', {}, element('h3', {}, say('Find a head')));
   const node = element(
     'details',
@@ -106,9 +106,9 @@ function valueOf(source, name, [kind, layer, head]) {
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
 function endsOf({ record }, source, { x, y }) {
   return [x, y].map((name) => {
-    const { label, maximum } = measuresOf(record).find((one) => one.name === name);
+    const maximum = measuresOf(record).find((one) => one.name === name)?.maximum;
     const values = KINDS.flatMap((kind) => source.measures[kind][name]?.flat() ?? []);
-    return { label, most: maximum ?? Math.max(1e-9, ...values) };
+    return { label: labelOfMeasure(record, name), most: maximum ?? Math.max(1e-9, ...values) };
   });
 }
 

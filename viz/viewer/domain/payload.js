@@ -141,7 +141,7 @@ export function targetIds({ tokens }) {
 
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
 /** @type {(record: TranslationRecord) => number[]} */
-export function givenIds(record) {
+export function forcedIds(record) {
   return targetIds(record).slice(0, record.n_prefix ?? 0);
 }
 

@@ -42,12 +42,12 @@ export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '
 }
 
 // A prefix as an address writes it: deu,fra in place of codes.
-export function shortPrefix(prefix) {
+export function writtenPrefix(prefix) {
   const codes = codesOf(prefix);
   return codes.length > 0 ? codes.map((code) => code.slice(2, -2)).join() : prefix;
 }
 
 // The prefix that an address names. A prompt has a space, which no code has.
-export function longPrefix(short) {
-  return /^[^<>\s]+$/.test(short) ? prefixOfCodes(short.split(',').map((code) => `>>${code}<<`)) : short;
+export function prefixOfWritten(written) {
+  return /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;
 }

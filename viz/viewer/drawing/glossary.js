@@ -83,8 +83,11 @@ const SKIPPED =
 const patterns = new Map(); // by the forms of a word, as the language of the page has them
 
 // Underlines the first use of each word in the texts of a node. What was underlined before stays.
+/** @type {(node: Element) => void} */
 export function explainTerms(node) {
-  const known = new Set([...node.querySelectorAll('.hl-term')].map(({ dataset }) => Number(dataset.term)));
+  /** @type {NodeListOf<HTMLElement>} */
+  const terms = node.querySelectorAll('.hl-term');
+  const known = new Set([...terms].map(({ dataset }) => Number(dataset.term)));
   const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
   const texts = [];
   while (walker.nextNode()) if (!walker.currentNode.parentElement?.closest(SKIPPED)) texts.push(walker.currentNode);

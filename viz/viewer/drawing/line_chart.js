@@ -60,6 +60,7 @@ export function drawChart(
 }
 
 // The steps at which the vocabulary or the languages of a training changed.
+/** @type {(training: { earlier?: { last: number }[] }) => number[]} */
 export function endsOf({ earlier = [] }) {
   return earlier.map(({ last }) => last);
 }

@@ -9,6 +9,7 @@ import { say } from '../locales/language.js';
 const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));
 
 // `values` is [row][column]. Returns its elements: the matrix and the line that reads a cell.
+/** @type {(matrix: { label: string; rows: string[]; columns: string[]; values: number[][] }) => Element[]} */
 export function smallMatrix({ label, rows, columns, values }) {
   const most = largest(values.flat());
   const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, hint());

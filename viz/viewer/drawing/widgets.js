@@ -1,40 +1,48 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars, rugs and the glyphs of roles.
 
-import { createButton, element, shape, tokenText } from './dom.js';
+import { createButton, element, find, shape, tokenText } from './dom.js';
 import { fixed, signed } from './numbers.js';
 import { say } from '../locales/language.js';
 
+/** @type {(label: string, onclick: ((event: MouseEvent) => unknown) | null, attributes?: Attributes) => HTMLButtonElement} */
 export function actionButton(label, onclick, attributes = {}) {
   return createButton('hl-act', onclick, attributes, label);
 }
 
+/** @type {(...buttons: Child[]) => HTMLElement} */
 export function actions(...buttons) {
   return element('div', { class: 'hl-actions' }, ...buttons);
 }
 
 // A group of buttons that choose how something is shown.
+/** @type {(label: string, ...buttons: Child[]) => HTMLElement} */
 export function tabs(label, ...buttons) {
   return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 }
 
+/** @type {(title: string, ...children: Child[]) => HTMLElement} */
 export function section(title, ...children) {
   return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 }
 
+/** @type {(...children: Child[]) => HTMLElement} */
 export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 
+/** @type {(text: string, attributes?: Attributes) => HTMLElement} */
 export function numberText(text, attributes = {}) {
   return element('span', { class: 'hl-number', ...attributes }, text);
 }
 
 // A label with its value on one line.
+/** @type {(label: string, value: string) => HTMLElement} */
 export function fact(label, value) {
   return element('p', { class: 'hl-fact' }, element('span', {}, label), numberText(value));
 }
 
 // Colours an element by a signed value; the value itself must also be written as text.
+/** @type {<E extends HTMLElement>(node: E, value: number, most: number) => E} */
 export function tint(node, value, most) {
   node.classList.toggle('hl-more', value > 0);
   node.classList.toggle('hl-less', value < 0);
@@ -43,22 +51,26 @@ export function tint(node, value, most) {
 }
 
 // The scale of signed bars, which differs from head to head.
+/** @type {(most: number) => HTMLElement} */
 export function scaleNote(most) {
   return note(say('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) }));
 }
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.
+/** @type {(value: number, most: number) => HTMLElement} */
 export function signedBar(value, most) {
   return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
 }
 
 // A line of a list: a label, a bar from the middle to the left or the right, and the value.
+/** @type {(label: Child, value: number, most: number) => HTMLElement} */
 export function signedLine(label, value, most) {
   const bar = tint(element('span', { class: 'hl-flat-bar', 'aria-hidden': 'true' }), value, most);
   return element('li', {}, element('span', {}, label), bar, numberText(signed(value, 2)));
 }
 
 // A bar from the left for a share between 0 and 1.
+/** @type {(share: number) => HTMLElement} */
 export function shareBar(share) {
   const bar = element('span', { class: 'hl-chance', 'aria-hidden': 'true' });
   bar.style.setProperty('--hl-share', `${(100 * share).toFixed(2)}%`);
@@ -66,6 +78,7 @@ export function shareBar(share) {
 }
 
 // A rug plot from 0 to `most`: a tick for each value, and a mark for one of them.
+/** @type {(values: number[], value: number, most: number) => SVGElement} */
 export function rug(values, value, most) {
   const at = (one) => (2 + 76 * Math.min(1, Math.max(0, one / most))).toFixed(2);
   const ticks = values.map((one) => `M${at(one)} 4v8`).join('');
@@ -79,6 +92,7 @@ export function rug(values, value, most) {
 }
 
 // The tokens of a sentence with other elements below each of them.
+/** @type {(tokens: Token[], elementsBelow: (place: number) => Child[], attributes?: Attributes) => HTMLElement} */
 export function tokenColumns(tokens, elementsBelow, attributes = {}) {
   return element(
     'ol',
@@ -88,13 +102,14 @@ export function tokenColumns(tokens, elementsBelow, attributes = {}) {
 }
 
 // Roving tabindex: one entry of the list can have the focus, and keys move it. `next(place, key)` returns the new place.
+/** @type {(entries: (GlobalEventHandlers & HTMLOrSVGElement)[], next: (place: number, key: string) => number | null | undefined) => void} */
 export function addRovingFocus(entries, next) {
   const focusOn = (place) => {
-    entries.forEach((entry, each) => entry.setAttribute('tabindex', each === place ? 0 : -1));
+    entries.forEach((entry, each) => (entry.tabIndex = each === place ? 0 : -1));
     entries[place].focus();
   };
   entries.forEach((entry, place) => {
-    entry.setAttribute('tabindex', place === 0 ? 0 : -1);
+    entry.tabIndex = place === 0 ? 0 : -1;
     entry.addEventListener('keydown', (event) => {
       const to = next(place, event.key);
       if (to === null || to === undefined) return;
@@ -106,6 +121,7 @@ export function addRovingFocus(entries, next) {
 }
 
 // Opens a dialog at its beginning: the browser scrolls to its first control, which may be at its end.
+/** @type {(dialog: HTMLDialogElement) => void} */
 export function openDialog(dialog) {
   dialog.showModal();
   dialog.scrollTo(0, 0);
@@ -118,6 +134,7 @@ export function closeButton() {
 }
 
 // Calls `close` once: on Escape, and on a click outside the sheet and its opener.
+/** @type {(opener: HTMLElement, sheet: HTMLElement, close: () => void) => void} */
 function closeFromOutside(opener, sheet, close) {
   const listening = new AbortController();
   const end = () => {
@@ -135,20 +152,23 @@ function closeFromOutside(opener, sheet, close) {
 }
 
 // Opens or closes what a button shows; both are given by their ids.
+/** @type {(button: string, menu: string) => void} */
 export function toggleDisclosure(button, menu) {
   const open = document.getElementById(menu)?.classList.toggle('hl-open');
   document.getElementById(button)?.setAttribute('aria-expanded', String(open));
 }
 
 // A menu over the page.
+/** @type {(button: string, menu: string) => void} */
 export function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
-  const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
-  const isOpen = () => sheet?.classList.contains('hl-open');
+  const [opener, sheet] = [button, menu].map((id) => find(`#${id}`));
+  const isOpen = () => sheet.classList.contains('hl-open');
   if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
 }
 
 // A menu over a panel: it closes on Escape and where the focus or the pointer goes elsewhere.
+/** @type {(label: string, title: string | null, ...entries: Child[]) => HTMLDetailsElement} */
 export function createMenu(label, title, ...entries) {
   const summary = element('summary', { class: 'hl-tab', title }, label);
   const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...entries));
@@ -165,13 +185,15 @@ export function createMenu(label, title, ...entries) {
 }
 
 // The glyph of a role.
+/** @type {(record: TranslationRecord, role: string) => SVGElement} */
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });
   return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
 }
 
 // Scrolls the panel, but not the page, so that there is room for what has opened.
+/** @type {(node: Element) => void} */
 export function scrollToTop(node) {
   const panel = node.closest('.hl-scroll');
-  panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+  if (panel) panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
 }

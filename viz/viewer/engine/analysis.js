@@ -6,7 +6,7 @@ import { gatesOf } from './interventions.js';
 import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
 import { kindsOf, rounded } from './payload.js';
 import { softmax } from './tensors/vectors.js';
-import { pass, read } from './translator.js';
+import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';
 
 const ROWS = 64; // rows that are computed before other requests get a turn
@@ -16,7 +16,7 @@ const ROWS = 64; // rows that are computed before other requests get a turn
 export async function importance(translator, text, target, baseline, pause) {
   const { model } = translator;
   const { encoder, decoder, heads } = model.network;
-  const source = read(translator, text, null);
+  const source = encodeSource(translator, text, null);
   const { trace, steps } = pass(translator, source, target, null);
   const intact = sum(steps.map(({ logits, norm }, step) => logits[target[step]] - norm));
   const result = kindsOf((kind) => (kind === 'encoder' ? encoder : decoder).map(() => Array(heads).fill(0)));

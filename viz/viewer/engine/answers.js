@@ -16,7 +16,7 @@ import { removal } from './removal.js';
 import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
-import { pass, read, score, searchFor, targetIds, translate } from './translator.js';
+import { pass, encodeSource, score, searchFor, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
 const [SENTENCES, LISTS] = [
@@ -84,8 +84,8 @@ function payload({ identity, settings }, asked, translation) {
 }
 
 /** @type {(asked: any) => any} */
-function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
-  return { beamSize, alpha, prefix, hidden: places };
+function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix: forced = [], places = [] }) {
+  return { beamSize, alpha, forced, hidden: places };
 }
 
 // What every head does over a corpus, from the model's files.
@@ -183,10 +183,10 @@ async function summaryOf(loaded, asked, pause) {
 }
 
 // The unsure steps of words, or else the least sure one, each with its likeliest other token.
-function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix = [] }) {
+function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix: forced = [] }) {
   const steps = [...predicted.keys()]
     .filter(
-      (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
+      (step) => step >= forced.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
     )
     .sort((one, other) => chances[one] - chances[other]);
   const unsure = steps.filter((step) => chances[step] < Math.log(THRESHOLDS.unsure)).slice(0, THRESHOLDS.named);
@@ -210,7 +210,7 @@ function wordAt(translator, asked, step, id) {
     const [first, ...others] = all.map(wordOf);
     return first.isWhole && others.every(({ text, isWhole }) => isWhole && text === first.text);
   };
-  const given = { ...optionsOf(asked), prefix: [...asked.ids.slice(0, step), id], isEnough };
+  const given = { ...optionsOf(asked), forced: [...asked.ids.slice(0, step), id], isEnough };
   const { text, pieces } = wordOf(searchFor(translator, asked.text, given).ids);
   return { step, id, text, pieces };
 }
@@ -240,7 +240,7 @@ function stepOf({ step, ids }) {
 }
 
 function traceOf(translator, { text, ids }) {
-  return pass(translator, read(translator, text, null), targetIds(translator, ids), null).trace;
+  return pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
 }
 
 // Every hypothesis that the beam search considered, and all finished translations.

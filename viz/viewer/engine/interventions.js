@@ -2,7 +2,7 @@
 // model/instruments.py define it.
 
 import { kindsOf } from './payload.js';
-import { pass, read, translate } from './translator.js';
+import { pass, encodeSource, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
 export const ZERO = { outputs: null };
@@ -100,7 +100,7 @@ export function readable(find) {
 function translationOf(translator, sentence) {
   const { text, tokens } = translate(translator, sentence, {});
   const ids = tokens.predicted.map(({ id }) => id);
-  return { text, trace: pass(translator, read(translator, sentence, null), ids, null).trace };
+  return { text, trace: pass(translator, encodeSource(translator, sentence, null), ids, null).trace };
 }
 
 function about(name, outputs, { translator }, { sentences = 0, translation = '' }) {

@@ -6,14 +6,14 @@ import { normalise } from './network.js';
 import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { createProducts } from './tensors/products.js';
-import { readTensors, storedMatrix } from './tensors/safetensors.js';
+import { parseTensors, storedMatrix } from './tensors/safetensors.js';
 
 const WORDS = 5; // likeliest words of each layer and step
 
 // The Jacobian lens of a model from the bytes of its file: what carries rows after a layer of the decoder to the last one, and what it was
 // found to be worth.
 export async function createLens(bytes) {
-  const { tensors, metadata } = readTensors(bytes);
+  const { tensors, metadata } = parseTensors(bytes);
   const named = [...tensors.keys()].map((name) => [name, storedMatrix(tensors, name)]).filter(([, matrix]) => matrix);
   const { matrices, multiply } = await createProducts(Object.fromEntries(named));
   return {

@@ -3,12 +3,12 @@
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
 import { sum } from '../domain/math.js';
-import { SCALES, readTensors, storedMatrix, toFloat32 } from './tensors/safetensors.js';
+import { SCALES, parseTensors, storedMatrix, toFloat32 } from './tensors/safetensors.js';
 
 // `config` is the value of config.json, `weights` the bytes of model.safetensors.
 export async function createModel(config, weights, options = {}) {
   const shape = config.model;
-  const { tensors } = readTensors(weights);
+  const { tensors } = parseTensors(weights);
   const products = await createProducts(matricesOf(shape, tensors), options);
   const norm = (name) => ({
     weight: toFloat32(tensors.get(`${name}.weight`)),
@@ -37,6 +37,7 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
 }
 
 // The parts of the network. `matrix` and `norm` give the matrix and the norm of a name, `slice` some rows of a matrix.
+/** @type {(shape: any, matrix: (name: string) => any, norm: (name: string) => any, slice?: (matrix: any, start: number, end: number) => any) => any} */
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
   const attention = (block) => ({
@@ -59,7 +60,7 @@ export function blocksOf(shape, matrix, norm, slice = sliceOf) {
       crossNorm: norm(`${block}.cross_residual.norm`),
     };
   };
-  const numbered = (side, count, read) => Array.from({ length: count }, (_, layer) => read(`${side}.${layer}`));
+  const numbered = (side, count, make) => Array.from({ length: count }, (_, layer) => make(`${side}.${layer}`));
   const source = matrix('source_embedding.tokens');
   return {
     source,

@@ -344,9 +344,9 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
 }
 
 // The weights of the first `length` steps of a trace that has room for more.
-export function shortTrace(trace, length) {
+export function cutTrace(trace, length) {
   const { decoder, cross } = trace;
-  const short = (kind, columns) => {
+  const cut = (kind, columns) => {
     const weights = new Float32Array(kind.layers * kind.heads * length * columns);
     for (let line = 0; line < kind.layers * kind.heads * length; line += 1) {
       const start = (Math.floor(line / length) * kind.rows + (line % length)) * kind.columns;
@@ -354,5 +354,5 @@ export function shortTrace(trace, length) {
     }
     return { ...kind, rows: length, columns, weights };
   };
-  return { encoder: trace.encoder, decoder: short(decoder, length), cross: short(cross, cross.columns) };
+  return { encoder: trace.encoder, decoder: cut(decoder, length), cross: cut(cross, cross.columns) };
 }

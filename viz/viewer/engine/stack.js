@@ -5,12 +5,12 @@ import { sum } from '../domain/math.js';
 import { headOutputs } from './analysis.js';
 import { scaleOf } from './gradients.js';
 import { narrowed, post, widened } from './network.js';
-import { pass, read, targetIds } from './translator.js';
+import { pass, encodeSource, targetIds } from './translator.js';
 
 // Both stacks while the model reads a sentence and writes these ids.
 export function stacksOf(translator, text, ids) {
   const { model } = translator;
-  const source = read(translator, text, null);
+  const source = encodeSource(translator, text, null);
   const { trace } = pass(translator, source, targetIds(translator, ids), null);
   const stacks = { encoder: stackOf(model, trace, 'encoder'), decoder: stackOf(model, trace, 'decoder') };
   return { ...stacks, trace, cross: source.cross };

@@ -4,7 +4,7 @@
 import { THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
 import { measureHeads } from './measures.js';
-import { readTensors, toFloat32 } from './tensors/safetensors.js';
+import { parseTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
 import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
@@ -13,7 +13,7 @@ const LEVELS = 255; // codes of the weights
 
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
 export function createTraining(probes, log, sentences) {
-  const { tensors, metadata } = readTensors(probes);
+  const { tensors, metadata } = parseTensors(probes);
   const { earlier = [], steps: own, sentences: pairs } = JSON.parse(metadata.probes);
   for (const [place, part] of earlier.entries()) part.prefix = `earlier.${place}.`;
   const parts = [...earlier, { steps: own, sentences: pairs, prefix: '' }];
@@ -61,7 +61,7 @@ function curvesOf(log, { noCurves }) {
   return { curves, notice: inEnglish(said), said };
 }
 
-/** @type {(skipped: number) => [string, object]} */
+/** @type {(skipped: number) => [string, Values]} */
 function skippedText(count) {
   if (count === 0) return message('');
   if (count === 1) return message("1 line of this training's log cannot be read; the curves leave it out.");
@@ -117,7 +117,7 @@ export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sent
     hypotheses: [],
     notices: [],
     timings: {},
-    prefixLength: tokens.predicted.length,
+    forcedCount: tokens.predicted.length,
   };
 }
 

@@ -17,6 +17,7 @@ import {
   importanceOf,
   measureOf,
   sortedHeads,
+  labelOfMeasure,
   sortsOf,
 } from '../state/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
@@ -276,8 +277,7 @@ function markMuted({ cells }, state) {
 
 function measured(state, layer, head) {
   const value = measureOf(state, state.sort, layer, head);
-  const { label } = sortsOf(state.record).find(({ name }) => name === state.sort);
-  return value === null ? null : `${label} ${fixed(value)}`;
+  return value === null ? null : `${labelOfMeasure(state.record, state.sort)} ${fixed(value)}`;
 }
 
 // The importance of each head for this sentence, as the colour of its mark.

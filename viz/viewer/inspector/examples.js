@@ -22,8 +22,8 @@ const pairsNote = () =>
     { count: LIMITS.sentences },
   );
 
-export function createExamples(server) {
-  const { store } = server;
+export function createExamples(client) {
+  const { store } = client;
   const box = element('textarea', {
     class: 'hl-box',
     rows: 2,
@@ -31,9 +31,9 @@ export function createExamples(server) {
     placeholder: say('Paste up to {count} sentences, one a line, or a text', { count: MOST_SENTENCES }),
     'aria-label': say('Your text'),
   });
-  const read = (sentences) => sentences.length > 0 && askExamples(server, sentences.slice(0, MOST_SENTENCES));
-  const own = actionButton(say('Read them'), () => read(sentencesOf(box.value)));
-  const project = actionButton('', () => read(aboutModel(store.get()).everyday));
+  const ask = (sentences) => sentences.length > 0 && askExamples(client, sentences.slice(0, MOST_SENTENCES));
+  const own = actionButton(say('Read them'), () => ask(sentencesOf(box.value)));
+  const project = actionButton('', () => ask(aboutModel(store.get()).everyday));
   const progress = note();
   const result = element('div');
   const title = element('h3', {}, say('What does this head do in other sentences?'));
@@ -43,7 +43,7 @@ export function createExamples(server) {
     draw(state, before) {
       if (!differs(state, before, INPUTS)) return;
       const { everyday } = aboutModel(state);
-      const reason = whyNot(server, 'examples');
+      const reason = whyNot(client, 'examples');
       box.disabled = own.disabled = project.disabled = reason !== null;
       project.hidden = !everyday;
       project.textContent = sayCount(
@@ -51,7 +51,7 @@ export function createExamples(server) {
         'Or {count} sentence of the project',
         'Or {count} sentences of the project',
       );
-      progress.textContent = reason === null ? progressOf(server, state) : refusalIn(server, reason);
+      progress.textContent = reason === null ? progressOf(client, state) : refusalIn(client, reason);
       replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
     },
   };

@@ -2,7 +2,7 @@
 
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { differs, showsMuted } from '../state/queries.js';
-import { forceToken, showMuted } from '../transport/effects.js';
+import { forceToken, showMuted } from '../transport/views.js';
 import { isOutcome } from '../state/mutes.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
@@ -18,22 +18,22 @@ const forceHint = () =>
     say('Tap a word to force it. The model then continues from there.'),
   );
 
-export function createNextTokens(server) {
+export function createNextTokens(client) {
   const node = element('section', { class: 'hl-part' });
   return {
     node,
     draw(state, before) {
       if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'instead', 'shown']))
-        drawNextTokens(server, node, state);
+        drawNextTokens(client, node, state);
     },
   };
 }
 
-function drawNextTokens(server, node, state) {
+function drawNextTokens(client, node, state) {
   const { record, step } = state;
   const { read, predicted } = record.tokens;
   const to = (place) =>
-    actionButton(place < step ? '‹' : '›', () => goTo(server.store, place), {
+    actionButton(place < step ? '‹' : '›', () => goTo(client.store, place), {
       'aria-label': place < step ? say('step before') : say('step after'),
       disabled: place < 0 || place >= predicted.length,
     });
@@ -46,19 +46,19 @@ function drawNextTokens(server, node, state) {
       element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1)),
     ),
     note(stepText(record, step)),
-    ...mutingNote(server, state),
-    ...alternatives(server, state, step),
+    ...mutingNote(client, state),
+    ...alternatives(client, state, step),
     element('p', { class: 'hl-soft hl-result-facts', title: logP() }, factsOf(record)),
   );
 }
 
 // The likeliest tokens of a step, which can be forced, and what a click on one does.
-export function alternatives(server, { record }, step) {
-  const reason = whyNot(server, 'force');
-  const list = toldApart(record.alternatives[step] ?? []).map((one) => alternative(server, record, step, one, reason));
+export function alternatives(client, { record }, step) {
+  const reason = whyNot(client, 'force');
+  const list = toldApart(record.alternatives[step] ?? []).map((one) => alternative(client, record, step, one, reason));
   return [
     element('ol', { class: 'hl-next' }, ...list),
-    note(reason === null ? forceHint() : refusalIn(server, reason)),
+    note(reason === null ? forceHint() : refusalIn(client, reason)),
   ];
 }
 
@@ -86,7 +86,7 @@ function stepText({ n_prefix: forced = 0, tokens }, step) {
 }
 
 // While heads are muted, the numbers of a translation without muting say so, and what muting makes of the word of the step.
-function mutingNote(server, state) {
+function mutingNote(client, state) {
   const { record, step, muted, mutes } = state;
   if (mutes.length === 0 || showsMuted(state)) return [];
   if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
@@ -105,7 +105,7 @@ function mutingNote(server, state) {
     note(
       text,
       ' ',
-      actionButton(say('Show it with muting'), () => showMuted(server, muted)),
+      actionButton(say('Show it with muting'), () => showMuted(client, muted)),
     ),
   ];
 }
@@ -116,13 +116,13 @@ function goTo(store, step) {
   store.change({ step, pin: kind === 'encoder' ? pin : { row: step, column: null }, hover: null });
 }
 
-function alternative(server, record, step, one, reason) {
+function alternative(client, record, step, one, reason) {
   const taken = one.id === record.tokens.predicted[step].id;
   const probability = Math.exp(one.log_probability);
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
   if (taken)
     return element('li', { class: 'hl-taken', title: say('{word} was taken', { word: visible(one) }) }, ...pieces);
-  const force = () => forceToken(server, step, one.id);
+  const force = () => forceToken(client, step, one.id);
   const name = say('force {word}, probability {value}', { word: visible(one), value: fixed(probability) });
   const attributes = { disabled: reason !== null, 'aria-label': name };
   return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));

@@ -1,5 +1,4 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
-// @ts-nocheck
 
 import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
@@ -58,7 +57,8 @@ function rankedLine(open, name, value, isPressed) {
 // The heads that differ most between A and B, of all kinds; nothing without a B, or if both share too few tokens.
 export function differingHeads(store, state) {
   const other = recordOfB(state);
-  const ranked = other ? headsByDifference(state.record, other) : [];
+  if (!other) return [];
+  const ranked = headsByDifference(state.record, other);
   if (ranked.length === 0) return [];
   const isOtherModel = other.model.name !== state.record.model.name;
   const lines = ranked.slice(0, LISTED).map(({ head: [kind, layer, head], value }) => {

@@ -1,8 +1,7 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
-// @ts-nocheck
 
 import { element, readable } from '../drawing/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';
+import { askTraining, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
@@ -14,39 +13,43 @@ import { drawHeadCurve } from './head_curve.js';
 import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
 
+/** @typedef {[name: () => string, key: string, range?: [number, number]]} Curve */
+
 const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
 const FOLLOW = 5000; // milliseconds between two looks at a run that goes on
+/** @type {Curve[]} */
 const LOSSES = [
   [() => say('training'), 'train/loss'],
   [() => say('validation'), 'validation/loss'],
 ];
+/** @type {Curve[]} */
 const SCORES = [
   [() => 'BLEU', 'validation/bleu'],
   [() => say('Unseen words right, %'), 'validation/exact_match', [0, 100]],
 ];
 
-export function createTraining(server) {
+export function createTraining(client) {
   const node = element('div');
   const charts = element('section', { class: 'hl-part' });
   const picture = element('canvas', { class: 'hl-step-picture', role: 'img' });
-  const controls = createControls(server, picture);
+  const controls = createControls(client, picture);
   const curve = element('section', { class: 'hl-part' });
   setInterval(() => {
-    const state = server.store.get();
-    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) readTrainingAgain(server);
+    const state = client.store.get();
+    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) fetchTrainingAgain(client);
   }, FOLLOW);
   return {
     node,
     draw(state, before) {
       if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', 'theme', ...HEAD])) return;
       const training = trainingOf(state);
-      if (!training?.steps.length) return drawNothing(server, node, state);
+      if (!training?.steps.length) return drawNothing(client, node, state);
       if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts, curve);
       controls.draw(state, before);
       drawPicture(picture, state);
       if (differs(state, before, ['record', 'trainings', 'shown', ...HEAD]))
-        drawHeadCurve(server, curve, state, training);
+        drawHeadCurve(client, curve, state, training);
       if (training !== trainingOf(before) || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
       return undefined;
     },
@@ -61,14 +64,14 @@ function noticeOf(training) {
   return training && tell(training.said ?? training.notice);
 }
 
-function drawNothing(server, node, state) {
-  const reason = whyNot(server, 'training') ?? noticeOf(trainingOf(state));
-  if (reason) node.replaceChildren(note(refusalIn(server, reason)));
+function drawNothing(client, node, state) {
+  const reason = whyNot(client, 'training') ?? noticeOf(trainingOf(state));
+  if (reason) node.replaceChildren(note(refusalIn(client, reason)));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
       note(say('The training record has not been read.')),
-      actionButton(say('Read it'), () => askTraining(server)),
+      actionButton(say('Read it'), () => askTraining(client)),
     );
 }
 
@@ -88,18 +91,18 @@ function drawPicture(canvas, { record, kind, layer, head, theme }) {
   canvas.setAttribute('aria-label', `${kindName(kind)}, ${headName(layer, shown)}`);
 }
 
-function createControls(server, picture) {
-  const { store } = server;
+function createControls(client, picture) {
+  const { store } = client;
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': say('Sentence') });
   const name = say('Saved step of the training');
   const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': name });
-  const player = createPlayer(server);
-  choice.addEventListener('change', () => showTrainingStep(server, stepShown(store.get()), Number(choice.value)));
+  const player = createPlayer(client);
+  choice.addEventListener('change', () => showTrainingStep(client, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
     const state = store.get();
     player.stop();
-    showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
+    showTrainingStep(client, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
   const hint = note(
     say(
@@ -164,8 +167,9 @@ function earlierTexts({ earlier = [] }) {
 }
 
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
-function createPlayer(server) {
-  const { store } = server;
+function createPlayer(client) {
+  const { store } = client;
+  /** @type {object | null} */
   let playing = null; // one object for each run: a stopped one may wake while the next one goes on
   const node = actionButton(say('Play'), () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
@@ -179,7 +183,7 @@ function createPlayer(server) {
     const { steps } = trainingOf(store.get());
     const from = steps.indexOf(stepShown(store.get()));
     for (let at = from === steps.length - 1 ? 0 : from + 1; playing === mine && at < steps.length; at += 1) {
-      const shown = await showTrainingStep(server, steps[at], sentenceShown(store.get()));
+      const shown = await showTrainingStep(client, steps[at], sentenceShown(store.get()));
       if (!shown) break;
       await new Promise((done) => setTimeout(done, PAUSE));
       if (trainingStep(store.get())?.step !== steps[at]) break; // the person opened something else
@@ -192,6 +196,7 @@ function createPlayer(server) {
 function drawCharts(node, state) {
   const { curves, goes_on: goesOn } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
+  /** @type {(curve: Curve) => { key: string; range: [number, number] | null; name: string; points: [number, number][] }} */
   const curve = ([name, key, range = null]) => ({
     key,
     range,

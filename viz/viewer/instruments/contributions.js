@@ -6,7 +6,7 @@ import { fixed, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
-import { oppositeWord } from '../state/comparison.js';
+import { wordOfOtherSide } from '../state/comparison.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
@@ -65,11 +65,12 @@ function contributionsOf(state) {
 
 // The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
 // two words.
+/** @type {(state: State) => number | null} */
 export function otherWord(state) {
   const { record, step, other, side } = state;
   const { id: word } = record.tokens.predicted[step];
-  const opposite = oppositeWord(state);
-  if (opposite !== null && other === (side === 'B' ? word : opposite.id)) return opposite.id;
+  const ofOtherSide = wordOfOtherSide(state);
+  if (ofOtherSide !== null && other === (side === 'B' ? word : ofOtherSide.id)) return ofOtherSide.id;
   return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
@@ -77,9 +78,9 @@ export function otherWord(state) {
 function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];
-  const opposite = oppositeWord(state);
-  const likely = (record.alternatives[step] ?? []).filter(({ id }) => id !== word && id !== opposite?.id);
-  const others = opposite === null ? likely : [opposite, ...likely];
+  const ofOtherSide = wordOfOtherSide(state);
+  const likely = (record.alternatives[step] ?? []).filter(({ id }) => id !== word && id !== ofOtherSide?.id);
+  const others = ofOtherSide === null ? likely : [ofOtherSide, ...likely];
   const options = others.map((one) =>
     element('option', { value: one.id }, say('and not “{word}”', { word: visible(one) })),
   );
@@ -89,7 +90,7 @@ function chooserOf(store, state) {
     element('option', { value: '' }, say('by itself')),
     ...options,
   );
-  choice.value = otherWord(state) ?? '';
+  choice.value = String(otherWord(state) ?? '');
   choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
   return element(
     'label',
@@ -105,7 +106,7 @@ function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (
     other === undefined ||
-    oppositeWord(state)?.id !== other ||
+    wordOfOtherSide(state)?.id !== other ||
     asked?.question.word !== other ||
     asked.question.other !== word
   )

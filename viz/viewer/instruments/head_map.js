@@ -19,6 +19,7 @@ const mapHint = () =>
   );
 
 // `values` is { encoder, decoder, cross }, [layer][head] each.
+/** @type {(store: Store, state: State, values: ByKind<number[][]>) => Element[]} */
 export function headMap(store, state, values) {
   const most = largest(Object.values(values).flat(2));
   const readout = element(

@@ -41,8 +41,8 @@ function createThreshold(store) {
   return {
     node: element('label', { class: 'hl-threshold hl-soft' }, label, input, output),
     draw({ flow }) {
-      input.value = Math.round(100 * flow);
-      output.textContent = say('{share} %', { share: Math.round(100 * flow) });
+      input.valueAsNumber = Math.round(100 * flow);
+      output.textContent = say('{share} %', { share: input.value });
     },
   };
 }
@@ -137,7 +137,7 @@ function createLarge(store) {
     for (const node of place.querySelectorAll('[data-head]'))
       node.classList.toggle(
         'hl-muted',
-        state.mutes.some((one) => String(one) === node.dataset.head),
+        state.mutes.some((one) => String(one) === node.getAttribute('data-head')),
       );
   };
   store.subscribe(show);

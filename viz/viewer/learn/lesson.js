@@ -1,5 +1,4 @@
 // For teachers: a dialog that makes a link to a chapter with a sentence and a time, and the sheet to print.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, closeButton, note, openDialog } from '../drawing/widgets.js';
@@ -55,14 +54,16 @@ function createDialog(store, pages, order, open) {
 
   // A chapter that brings its own model has no choice of models; the questions before and after need none.
   function follow() {
-    const { begin } = pages[chapter.value - 1];
+    const { begin } = pages[Number(chapter.value) - 1];
     const { record } = store.get();
-    const models = [...document.querySelectorAll('#hl-model option')].filter(({ value }) => fits(begin, value));
+    /** @type {HTMLSelectElement | null} */
+    const offered = document.querySelector('#hl-model select');
+    const models = [...(offered?.options ?? [])].filter(({ value }) => fits(begin, value));
     model.replaceChildren(...models.map(({ value, text }) => new Option(text, value)));
     const isKept = models.some(({ value }) => value === record.model.name);
     if (isKept) model.value = record.model.name;
     sentence.value = isKept ? record.source_text.slice(0, LONGEST) : (begin?.text ?? '');
-    for (const one of [model, sentence]) one.closest('label').hidden = models.length === 0;
+    for (const one of [model, sentence]) one.closest('label')?.toggleAttribute('hidden', models.length === 0);
     write();
   }
 
@@ -72,9 +73,9 @@ function createDialog(store, pages, order, open) {
   }
 
   function address() {
-    const { begin } = pages[chapter.value - 1];
+    const { begin } = pages[Number(chapter.value) - 1];
     const time = Math.min(MOST, Math.max(LEAST, Math.round(minutes.valueAsNumber) || 0));
-    const further = { learn: chapter.value, ...(time > 0 && { minutes: time }), lang: language.value };
+    const further = { learn: chapter.value, ...(time > 0 && { minutes: String(time) }), lang: language.value };
     if (begin?.address) return `${begin.address}reverse&${new URLSearchParams(further)}`;
     const record = begin ? { model: { name: model.value }, source_text: sentence.value } : null;
     return addressOf(record, further);
@@ -87,7 +88,7 @@ function createDialog(store, pages, order, open) {
   function openSheet() {
     dialog.close();
     const { value: text } = sentence;
-    open(pages[chapter.value - 1], { link: link.value, text, model: model.value, withKey: withKey.checked });
+    open(pages[Number(chapter.value) - 1], { link: link.value, text, model: model.value, withKey: withKey.checked });
   }
 
   const begin = (number) => {

@@ -1,6 +1,5 @@
 // What a class prints: the sheet of a chapter with room for answers, and what a person has learned. It lies over the page, as
 // it will be on paper, and stands alone in the document while it is printed.
-// @ts-nocheck
 
 import { KINDS } from '../domain/payload.js';
 import { element, readable, shape, visible } from '../drawing/dom.js';
@@ -112,8 +111,8 @@ function pictureOf(state, kind) {
 
 // The likeliest words of each step.
 function likeliestOf({ alternatives }) {
-  const cell = ({ log_probability: chance, ...token }) =>
-    element('td', {}, element('bdi', {}, visible(token)), ` ${percent(Math.exp(chance))}`);
+  const cell = ({ log_probability: chance, text }) =>
+    element('td', {}, element('bdi', {}, visible({ text })), ` ${percent(Math.exp(chance))}`);
   const rows = alternatives.map((step, place) =>
     element('tr', {}, element('th', {}, String(place + 1)), ...step.slice(0, LIKELIEST).map(cell)),
   );

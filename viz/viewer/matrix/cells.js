@@ -105,11 +105,11 @@ function drawCell(context, { status, value, share, box, scale, colours, patterns
   const isLarge = width >= WRITTEN.width * scale && height >= WRITTEN.height * scale;
   if (status !== SHOWN || Math.abs(value) < WRITTEN.from || !isLarge) return;
   context.fillStyle = colours.ink[step];
-  context.fillText(shortValue(value, width / scale), left + (width - 1) / 2, top + height / 2);
+  context.fillText(roundedValue(value, width / scale), left + (width - 1) / 2, top + height / 2);
 }
 
 // Two decimals: 0.98, −0.12; without the leading zero where that is too wide.
-export function shortValue(value, width) {
+export function roundedValue(value, width) {
   const text = fixed(value, 2);
   return text.length * DIGIT < width ? text : text.replace(/^(−?)0/, '$1');
 }

@@ -36,8 +36,8 @@ function meaningOfArcs(state) {
     : say('Each word is joined with what is read to write it.');
 }
 
-export function createToolbar(server, table) {
-  const { store } = server;
+export function createToolbar(client, table) {
+  const { store } = client;
   const item = (text, title, onclick) => createButton('hl-item', onclick, { title }, text);
   const buttonOf = (value) => {
     const choose = () => store.change(chooseValue(store.get(), value));
@@ -83,7 +83,7 @@ export function createToolbar(server, table) {
     tabs(say('Value'), ...first.map(({ button }) => button)),
     menu,
   );
-  const parts = { server, values: [...first, ...others], toggles, name: menu.firstChild };
+  const parts = { client, values: [...first, ...others], toggles, name: menu.firstChild };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -103,23 +103,23 @@ function createThreshold(store) {
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
   store.subscribe(({ threshold }) => {
     const percent = Math.round(100 * threshold);
-    if (input.value !== String(percent)) input.value = percent;
+    if (input.valueAsNumber !== percent) input.valueAsNumber = percent;
     output.textContent = say('{share} %', { share: percent });
   });
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
   return element('label', { class: 'hl-threshold hl-item', title }, say('Hide small weights'), input, output);
 }
 
-function renderToolbar({ server, values, toggles, name }, state) {
+function renderToolbar({ client, values, toggles, name }, state) {
   if (!state.record) return;
-  const available = availableValues(state, server.ask !== null);
+  const available = availableValues(state, client.ask !== null);
   for (const { value, button } of values) {
     button.textContent = value.button();
-    button.setAttribute('aria-pressed', state.mode === value.name);
+    button.setAttribute('aria-pressed', state.valueName === value.name);
     button.disabled = !available.includes(value);
-    button.title = button.disabled ? whyNot(server, value.request) : value.meaning();
+    button.title = button.disabled ? whyNot(client, value.request) : value.meaning();
   }
-  const other = values.find(({ value }) => value.name === state.mode && !FIRST.includes(value));
+  const other = values.find(({ value }) => value.name === state.valueName && !FIRST.includes(value));
   name.textContent = `${other ? other.value.button() : say('View')} ▾`;
   name.setAttribute('aria-pressed', other !== undefined);
   const isSeveral = state.head === null || state.selection.length > 0;

@@ -1,5 +1,4 @@
 // A trained model as a model directory, as model/storage writes it, and the directory as one zip file.
-// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { inEnglish } from '../locales/language.js';

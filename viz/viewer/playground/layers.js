@@ -2,7 +2,6 @@
 // gradients; the tape runs backwards. A variable is { value, gradient }, two arrays in the memory of the training.
 //
 // The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
-// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { attendBack } from '../engine/gradients.js';
@@ -128,7 +127,7 @@ export function crossEntropy(logits, labels, vocabulary) {
     let best = EOS_ID;
     for (let id = 0; id < vocabulary; id += 1) {
       if (id > EOS_ID && scores[id] > scores[best]) best = id;
-      logits.gradient[row * width + id] = (Math.exp(scores[id] - norm) - (id === label)) / labels.length;
+      logits.gradient[row * width + id] = (Math.exp(scores[id] - norm) - Number(id === label)) / labels.length;
     }
     likeliest.push(best);
     return Math.min(0, scores[label] - norm);

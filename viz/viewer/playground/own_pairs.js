@@ -1,5 +1,4 @@
 // Pairs that the person pastes or drops: two columns, a source and what to write for it. They never leave the browser.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
@@ -68,7 +67,7 @@ export function createOwnPairs(take) {
   const share = element(
     'select',
     { class: 'hl-box', 'aria-label': say('Kept for the test') },
-    ...HELD_OUT.map((one) => new Option(say('one in {count}', { count: one }), one, false, one === 8)),
+    ...HELD_OUT.map((one) => new Option(say('one in {count}', { count: one }), String(one), false, one === 8)),
   );
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const show = (sentence) => Object.assign(problem, { textContent: sentence, hidden: sentence === '' });
@@ -79,16 +78,17 @@ export function createOwnPairs(take) {
   };
   box.addEventListener('dragover', (event) => event.preventDefault());
   box.addEventListener('drop', (event) => {
-    if (event.dataTransfer.files.length === 0) return;
+    const dropped = event.dataTransfer?.files[0];
+    if (!dropped) return;
     event.preventDefault();
-    fill(event.dataTransfer.files[0]);
+    fill(dropped);
   });
   const file = element('input', {
     type: 'file',
     accept: '.csv,.tsv,.txt',
     'aria-label': say('A file with two columns'),
   });
-  file.addEventListener('change', () => fill(file.files[0]));
+  file.addEventListener('change', () => fill(file.files?.[0]));
   const train = () => {
     show('');
     try {

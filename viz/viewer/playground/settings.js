@@ -1,5 +1,4 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
-// @ts-nocheck
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
 import { courseOfAddress, courseParameters } from '../state/permalink.js';
@@ -66,9 +65,10 @@ const MOST_STEPS = 5000; // that a link can ask for
 // the second one has the names that end in 2, and is otherwise like the first.
 export function settingsOf(address) {
   const parameters = new URLSearchParams(address.slice(1));
-  const read = (name, suffix) =>
+  const valueIn = (name, suffix) =>
     SWITCHES[name].values.find((value) => written(value) === parameters.get(parameterOf(name) + suffix));
-  const settings = (suffix, base) => Object.fromEntries(NAMES.map((name) => [name, read(name, suffix) ?? base[name]]));
+  const settings = (suffix, base) =>
+    Object.fromEntries(NAMES.map((name) => [name, valueIn(name, suffix) ?? base[name]]));
   const first = settings('', USUAL);
   return NAMES.some((name) => parameters.has(`${name}2`)) ? [first, settings('2', first)] : [first];
 }
@@ -97,9 +97,10 @@ function textOf(name, settings) {
 export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
-  if (step > 0) parameters.set('step', step);
+  if (step > 0) parameters.set('step', String(step));
   const course = courseParameters(courseOfAddress(location.hash));
-  for (const [name, value] of Object.entries(course)) parameters.set(name, value);
-  if (chosenLanguage()) parameters.set('lang', chosenLanguage());
+  for (const [name, value] of Object.entries(course)) parameters.set(name, String(value));
+  const language = chosenLanguage();
+  if (language) parameters.set('lang', language);
   return `#${parameters}`;
 }

@@ -1,5 +1,4 @@
 // A small Transformer that learns: the network of viz/viewer/engine with its gradients, and Adam.
-// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { blocksOf, createPositions } from '../engine/model.js';
@@ -74,6 +73,7 @@ function sliceOf({ inputs, weight, bias }, start, end) {
 // layer; `learns` also computes gradients. Nothing of it outlives the next call.
 export function forward(trainer, batch, { isCausal = true, onlyLast = false, learns = false } = {}) {
   const { memory, shape, blocks, positionOf } = trainer;
+  /** @type {{ memory: any; tape: (() => void)[] }} */
   const run = { memory, tape: [] };
   memory.release(trainer.mark);
   const weights = { encoder: [], decoder: [], cross: [] };
@@ -111,7 +111,7 @@ export function forward(trainer, batch, { isCausal = true, onlyLast = false, lea
   const result = crossEntropy(logits, batch.labels, shape.target_vocabulary);
   if (learns) {
     for (const { gradient } of trainer.weights.values()) gradient.fill(0);
-    while (run.tape.length > 0) run.tape.pop()();
+    run.tape.reverse().forEach((back) => back());
   }
   return { ...result, weights };
 }

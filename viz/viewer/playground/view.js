@@ -1,5 +1,4 @@
 // The playground: a small Transformer, or two, that the person trains and watches.
-// @ts-nocheck
 
 import { watchTheme } from '../drawing/colormap.js';
 import { createButton, element } from '../drawing/dom.js';
@@ -242,7 +241,7 @@ function trainBoth(play) {
 function createControls(play) {
   const textOf = (pace) =>
     pace === Infinity ? say('as fast as it can') : say('{count} steps a second', { count: pace });
-  const speeds = PACES.map((pace) => new Option(textOf(pace), pace));
+  const speeds = PACES.map((pace) => new Option(textOf(pace), String(pace)));
   const speed = element('select', { class: 'hl-box', 'aria-label': say('Speed') }, ...speeds);
   speed.addEventListener('change', () => play.pace && setPace(play, Number(speed.value)));
   const run = (pace) => {

@@ -19,7 +19,20 @@ const RESTORED = [
 
 // What a sentence of In short can change.
 const OPENED = [
-  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step', 'questions'],
+  ...[
+    'kind',
+    'layer',
+    'head',
+    'lastHead',
+    'selection',
+    'valueName',
+    'pin',
+    'words',
+    'mutes',
+    'panel',
+    'step',
+    'questions',
+  ],
 ];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
@@ -104,7 +117,7 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
 // best is chosen. The choices made for a sentence of the training, and what In short opened, end with it.
-/** @type {(opened: State, record: TranslationRecord) => Changes} */
+/** @type {(opened: State | EmptyState, record: TranslationRecord) => Changes} */
 export function showRecord(opened, record) {
   const { mutes: _, ...closed } = closeAside(opened);
   const state = { ...opened, ...closeAside(opened) };
@@ -122,7 +135,7 @@ export function withoutRow(instead) {
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
-/** @type {(state: State, name: string) => Changes} */
+/** @type {(state: Pick<State, 'trainings' | 'beside'>, name: string) => Changes} */
 export function forgetModel({ trainings, beside }, name) {
   const others = Object.entries(trainings).filter(([model]) => model !== name);
   const isOfModel = beside?.record?.model.name === name;
@@ -138,7 +151,7 @@ export function openView(state, record, { type, label, ...details }) {
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const isAskedInVain = ['training', 'muted'].includes(type) && chosenValue(state).request;
-  return { ...choicesFor(state, record), shown, mode: isAskedInVain ? USUAL.name : state.mode };
+  return { ...choicesFor(state, record), shown, valueName: isAskedInVain ? USUAL.name : state.valueName };
 }
 
 // Goes back to the view from which this one was opened.

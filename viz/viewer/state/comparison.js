@@ -47,7 +47,7 @@ export function otherRecord(state) {
 
 // The token that the other side has in the place of the token of the step, by the same model; null if it is the same one.
 /** @type {(state: State) => Token | null} */
-export function oppositeWord(state) {
+export function wordOfOtherSide(state) {
   const { record, step } = state;
   const other = otherRecord(state);
   if (other?.model.name !== record.model.name) return null;

@@ -5,9 +5,10 @@ import { say, tell, localNumber } from '../locales/language.js';
 
 export const MARKED = [2, 10, 100]; // factors that the legend of the marks names
 
-// Importance is known only after the server has computed it.
+// Importance is known once it was asked for.
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
+/** @type {(record: { definitions: Definitions }) => Measure[]} */
 export function measuresOf(record) {
   return record.definitions.measures.map((one) => ({
     ...one,
@@ -18,8 +19,15 @@ export function measuresOf(record) {
 }
 
 // The measures that heads can be sorted by.
+/** @type {(record: { definitions: Definitions }) => { name: string; label: string }[]} */
 export function sortsOf(record) {
   return [...measuresOf(record), importanceMeasure()];
+}
+
+// What a measure is called, and importance.
+/** @type {(record: { definitions: Definitions }, name: string) => string} */
+export function labelOfMeasure(record, name) {
+  return sortsOf(record).find((one) => one.name === name)?.label ?? '';
 }
 
 // How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
@@ -77,6 +85,7 @@ export function darknessOfFactor(factor) {
 }
 
 // Warnings about a sentence that is far from what the model was trained on.
+/** @type {(record: TranslationRecord, about: { trained?: { tokens: number; pieces: number } }) => string[]} */
 export function rangeNotices({ tokens: { source } }, { trained }) {
   if (!trained) return [];
   const words = source.filter(({ word }) => word !== null);

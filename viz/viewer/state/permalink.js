@@ -4,11 +4,11 @@
 
 import { chosenValue, valueNamed } from '../values/values.js';
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
-import { KINDS, givenIds, targetIds } from '../domain/payload.js';
+import { KINDS, forcedIds, targetIds } from '../domain/payload.js';
 import { importanceOf, measuresOf, sortsOf } from './measures.js';
 import { NO_SIDE_B, SIDE_B_BY } from './comparison.js';
 import { QUESTIONS } from '../instruments/instruments.js';
-import { longPrefix, shortPrefix } from '../domain/source_prefix.js';
+import { prefixOfWritten, writtenPrefix } from '../domain/source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
 import { BASELINES, CHOICES, FOUND_OVER, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
@@ -56,20 +56,22 @@ export function toAddress(opened) {
   return hashOf({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) });
 }
 
-// The address of the translation of a record, with further parameters.
-/** @type {(record: TranslationRecord, parameters: object) => string} */
+// The address of a translation, with further parameters.
+/** @type {(task: Task | null, parameters: object) => string} */
 export function addressOf(record, parameters) {
   return hashOf({ v: VERSION, ...taskParameters(record), ...parameters });
 }
 
+/** @type {(task: Task | null) => { [name: string]: string | number }} */
 function taskParameters(record) {
   if (!record) return {};
+  /** @type {{ [name: string]: string | number }} */
   const parameters = { model: record.model.name };
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
-  if (record.source_prefix) parameters.to = shortPrefix(record.source_prefix);
-  const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
+  if (record.source_prefix) parameters.to = writtenPrefix(record.source_prefix);
+  const { beam_size: beam = GREEDY, length_penalty: alpha = 1 } = record.options ?? {};
   if (beam > GREEDY) parameters.beam = beam;
-  if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
+  if (alpha !== 1) parameters.alpha = alpha;
   return parameters;
 }
 
@@ -94,7 +96,7 @@ function insteadOf(parameters) {
 function sideBParameters(sideB) {
   if (!sideB?.by || sideB.with.length > LONGEST_TEXT) return {};
   const parameters = { beside: sideB.by, with: sideB.with };
-  if (sideB.to !== '') parameters.into = shortPrefix(sideB.to);
+  if (sideB.to !== '') parameters.into = writtenPrefix(sideB.to);
   return sideB.separate ? { ...parameters, apart: 'yes' } : parameters;
 }
 
@@ -105,7 +107,7 @@ function sideBOf(parameters) {
   const longest = by ? { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] : 0;
   if (!by || text === '' || text.length > longest || prefix.length > LONGEST_NAME) return CHOICES.sideB;
   if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.sideB;
-  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NO_SIDE_B.to;
+  const to = by === 'model' && prefix !== '' ? prefixOfWritten(prefix) : NO_SIDE_B.to;
   return { by, with: text, to, separate: parameters.get('apart') === 'yes' };
 }
 
@@ -122,7 +124,7 @@ function viewParameters(state) {
   const { home, shown } = state;
   const { type, record, step, sentence } = sourceView(state);
   const parameters = {};
-  if (type === 'forced') parameters.forced = givenIds(record).join('.');
+  if (type === 'forced') parameters.forced = forcedIds(record).join('.');
   if (type === 'hypothesis') parameters.hypothesis = targetIds(record).join('.');
   if (type === 'training') parameters.training = `${step}.${Number(sentence) + 1}`;
   if (home.scored && home.scored.text.length <= LONGEST_TEXT) parameters.reference = home.scored.text;
@@ -178,7 +180,7 @@ export function fromAddress(address, record) {
   const choices = {
     ...CHOICES,
     kind,
-    mode: valueNamed(parameters.get('mode')).name,
+    valueName: valueNamed(parameters.get('value') ?? parameters.get('mode')).name, // called mode in earlier releases
     layer: index(parameters, 'layer') ?? 0,
     head,
     selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
@@ -214,17 +216,17 @@ function chapterChoices(parameters, learn, record) {
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.
+/** @param {string} address */
 export function viewOfAddress(address) {
   const parameters = parse(address);
   const shown = (parameters.get('show') ?? '').split(',');
   const [, step, sentence = ''] = /^(\d{1,9})\.([1-9]\d{0,3})$/.exec(parameters.get('training') ?? '') ?? [];
-  const reference = parameters.get('reference');
   const compared = headsOf((parameters.get('compare') ?? '').split(','));
   return {
     forced: idsOf(parameters.get('forced')),
     hypothesis: idsOf(parameters.get('hypothesis')),
     training: step === undefined ? null : { step: Number(step), sentence: Number(sentence) - 1 },
-    reference: reference !== null && reference.length <= LONGEST_TEXT ? reference : null,
+    reference: textOf(parameters, 'reference', LONGEST_TEXT),
     showsReference: shown.includes('reference'),
     showsMuted: shown.includes('muted'),
     comparesReference: parameters.get('compare') === 'reference',
@@ -293,13 +295,10 @@ export function asksFor(address, { model, source_text: text, options, source_pre
 
 // What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
 // sentence without a beam is translated greedily, as by the page that wrote its link.
+/** @type {(address: string) => { model: string | null; text: string | null; beam: number | null; alpha: number | null }} */
 export function taskOfAddress(address) {
   const parameters = parse(address);
-  const short = (name, longest) => {
-    const value = parameters.get(name);
-    return value !== null && value.length <= longest ? value : null;
-  };
-  const [text, model] = [short('text', LONGEST_TEXT), short('model', LONGEST_NAME)];
+  const [text, model] = [textOf(parameters, 'text', LONGEST_TEXT), textOf(parameters, 'model', LONGEST_NAME)];
   const beam = number(parameters, 'beam', 1, LIMITS.beam);
   const unsaid = text === null && model === null ? null : GREEDY;
   return {
@@ -313,8 +312,15 @@ export function taskOfAddress(address) {
 // The codes or the prompt before the sentence in an address; null if they are missing or too long.
 /** @type {(address: string) => string | null} */
 export function prefixOfAddress(address) {
-  const short = parse(address).get('to');
-  return short !== null && short.length <= LONGEST_NAME ? longPrefix(short) : null;
+  const written = textOf(parse(address), 'to', LONGEST_NAME);
+  return written === null ? null : prefixOfWritten(written);
+}
+
+// A text of at most so many characters; null if it is missing or longer.
+/** @type {(parameters: URLSearchParams, name: string, longest: number) => string | null} */
+function textOf(parameters, name, longest) {
+  const text = parameters.get(name);
+  return text !== null && text.length <= longest ? text : null;
 }
 
 /** @type {(parameters: { [name: string]: any }) => string} */

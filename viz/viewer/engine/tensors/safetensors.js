@@ -7,7 +7,7 @@ const BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1, U8: 1 };
 const damaged = () => fault('A file of this model is damaged; load it again.');
 
 // Returns the tensors by name, { type, shape, bytes } each, and the metadata of the file.
-export function readTensors(buffer) {
+export function parseTensors(buffer) {
   const length = buffer.byteLength < 8 ? Infinity : Number(new DataView(buffer).getBigUint64(0, true));
   if (8 + length > buffer.byteLength) throw damaged();
   const start = 8 + length;

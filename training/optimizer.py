@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -44,17 +44,17 @@ class MuonAdamW(Optimizer):
     matrices, although a layer stores them as one.
     """
 
-    def __init__(self, model: Transformer, factor: float, dtype: torch.dtype, **adamw: Any) -> None:
-        """Take the settings of AdamW, and for Muon a factor of the rate and the type of its products."""
+    def __init__(self, model: Transformer, config: TrainConfig, dtype: torch.dtype) -> None:
+        """Take the settings of both, and the type of Muon's products."""
         # The table of relative positions, which all layers share, is not a matrix that multiplies.
         parts = [module for layer in (*model.encoder, *model.decoder) for module in layer.modules()]
         matrices = [part.weight for part in parts if isinstance(part, nn.Linear)]
         attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
         self.packed = {attention.project.weight for attention in attentions}
-        self.factor, self.dtype = factor, dtype
-        super().__init__(matrices, {"lr": 0.0, "weight_decay": adamw["weight_decay"]})
+        self.factor, self.dtype = config.muon_learning_rate / config.peak_learning_rate, dtype
+        super().__init__(matrices, {"lr": 0.0, "weight_decay": config.weight_decay})
         chosen = set(matrices)
-        self.adamw = AdamW([each for each in model.parameters() if each not in chosen], fused=True, **adamw)
+        self.adamw = _adamw([each for each in model.parameters() if each not in chosen], config)
         self.adamw.state = self.state
         self.add_param_group(self.adamw.param_groups[0])
 
@@ -89,12 +89,11 @@ class MuonAdamW(Optimizer):
 
 def make_optimizer(model: Transformer, config: TrainConfig, bfloat16: bool) -> Optimizer:
     """The optimizer of the configuration; each step sets its rate. `bfloat16` is for Muon's products."""
-    settings: dict[str, Any] = {
-        "betas": config.betas,
-        "eps": config.epsilon,
-        "weight_decay": config.weight_decay,
-    }
     if config.optimizer == "adamw":
-        return AdamW(model.parameters(), fused=True, **settings)
-    factor = config.muon_learning_rate / config.peak_learning_rate
-    return MuonAdamW(model, factor, torch.bfloat16 if bfloat16 else torch.float32, **settings)
+        return _adamw(model.parameters(), config)
+    return MuonAdamW(model, config, torch.bfloat16 if bfloat16 else torch.float32)
+
+
+def _adamw(parameters: Iterable[nn.Parameter], config: TrainConfig) -> AdamW:
+    decay = config.weight_decay
+    return AdamW(parameters, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from model.analysis.corpus import heads_over
+from model.analysis.corpus import CorpusHeads, heads_over
 from model.analysis.jacobian_lens import mean_jacobians, measure, save_lens
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.decoding.options import LENGTH_PENALTY, PAGE_BEAM, SearchOptions
@@ -129,12 +129,12 @@ def survey_sentences(
 
 def measure_corpus(
     translator: Translator, sentences: Sequence[str], count: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+) -> CorpusHeads:
     """Every head over the model's own translations of these sentences; see `model.analysis.corpus`."""
     return measure_translations(translate_corpus(translator, sentences, count))
 
 
-def measure_translations(translations: Sequence[Translation]) -> dict[str, Any]:
+def measure_translations(translations: Sequence[Translation]) -> CorpusHeads:
     """Every head over what `translate_corpus` gives."""
     return heads_over(translations) | {"beam": PAGE_BEAM}
 
@@ -176,7 +176,7 @@ def make_lens(
     ]
     fitted = [pair[:2] for pair in pairs[:: -(-len(pairs) // LENS_SENTENCES)]]
     matrices = mean_jacobians(model, count(fitted))
-    measured = {"fitted": len(fitted), **measure(model, matrices, pairs)}
+    measured = measure(model, matrices, pairs) | {"fitted": len(fitted)}
     return save_lens(matrices["decoder"], measured, directory)
 
 

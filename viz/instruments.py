@@ -6,10 +6,10 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypedDict, TypeVar, cast
 
 import torch
 
@@ -25,16 +25,18 @@ from model.analysis.alignment import (
 )
 from model.analysis.circuits import Push, split_score, writing
 from model.analysis.faithfulness import RemovalTarget, removal_curves
-from model.analysis.jacobian_lens import load_lens
+from model.analysis.jacobian_lens import Measured, load_lens
 from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.lens import Lens, nearness, words_of
 from model.analysis.logit_attribution import StackShares, contributions
+from model.analysis.measures import Kind
 from model.analysis.routes import routes
-from model.analysis.trace import trace
+from model.analysis.trace import Part, trace
 from model.errors import Sentence, UserError, quote_untrusted
 from model.network.transformer import check_head
 from model.results import KINDS, Head, Source, Token
 from model.translator import Translator
+from viz.payload import TokenValues, token_values
 from viz.server.fields import (
     Index,
     KindName,
@@ -46,7 +48,9 @@ from viz.server.fields import (
     WordId,
 )
 
-Values = Callable[..., dict[str, Any]]
+Values = Callable[..., Mapping[str, object]]
+Found = TypeVar("Found", bound=Mapping[str, object])
+Written = dict[int, TokenValues]  # how the words of an answer are written, by id
 
 
 @dataclass(frozen=True)
@@ -63,23 +67,37 @@ class Instrument:
 INSTRUMENTS: dict[str, Instrument] = {}
 
 
-def instrument(name: str, cost: float) -> Callable[[Values], Values]:
+def instrument(name: str, cost: float) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
     """Register the decorated function under the name of its request."""
 
-    def register(values: Values) -> Values:
+    def register(values: Callable[..., Found]) -> Callable[..., Found]:
         INSTRUMENTS[name] = Instrument(values, cost)
         return values
 
     return register
 
 
-@instrument("lens", cost=1.0)
-def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
-    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities.
+class LensTables(TypedDict):
+    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
 
-    `jacobian` has the same through the model's Jacobian lens, and None without one; `measured` says what
-    both lenses are worth. `encoder` says how near the encoder's states, [layer][position], are to its last.
-    """
+    words: list[list[list[int]]]
+    log_probabilities: list[Any]
+    chosen: list[Any]
+    leads_from: list[int | None]
+
+
+class LensValues(LensTables):
+    """The same through both lenses."""
+
+    jacobian: LensTables | None  # through the model's Jacobian lens, if it has one
+    encoder: list[Any]  # how near its states, [layer][position], are to its last
+    measured: Measured | None  # what both lenses are worth
+    tokens: Written
+
+
+@instrument("lens", cost=1.0)
+def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> LensValues:
+    """What the model would say after each layer."""
     model, predicted = translator.checkpoint.model, _tensor(translator, ids)
     encoder, decoder = trace(model, *translator.pair(text, ids))
     through = load_lens(translator.directory, model)
@@ -88,14 +106,14 @@ def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> di
     words = [each.words.flatten().tolist() for each in (found, carried) if each]
     return {
         **_lens(found),
-        "jacobian": carried and _lens(carried),
+        "jacobian": _lens(carried) if carried else None,
         "encoder": rounded(nearness(encoder)),
         "measured": through and through.measured,
         "tokens": _tokens(translator, chain.from_iterable(words)),
     }
 
 
-def _lens(found: Lens) -> dict[str, Any]:
+def _lens(found: Lens) -> LensTables:
     return {
         "words": found.words.tolist(),
         "log_probabilities": rounded(found.log_probabilities),
@@ -105,7 +123,7 @@ def _lens(found: Lens) -> dict[str, Any]:
 
 
 @instrument("leave_one_out", cost=1.5)
-def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
+def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> Mapping[str, object]:
     """What each token of the translation loses while source tokens are hidden, one token or one word.
 
     `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
@@ -124,7 +142,9 @@ def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenI
 
 
 @instrument("routes", cost=0.6)
-def route_values(translator: Translator, text: str | Source, ids: TokenIds, step: Index) -> dict[str, Any]:
+def route_values(
+    translator: Translator, text: str | Source, ids: TokenIds, step: Index
+) -> Mapping[str, object]:
     """The connections that carry most of the word of one step, and the tokens that it comes from."""
     found = routes(translator.checkpoint.model, *translator.pair(text, ids), step)
     return {
@@ -139,6 +159,26 @@ def route_values(translator: Translator, text: str | Source, ids: TokenIds, step
     }
 
 
+class ShareValues(TypedDict):
+    """What each part of a stack adds to a logit."""
+
+    tokens: list[Any]
+    positions: list[Any]
+    heads: dict[str, list[Any]]
+    feed_forward: list[Any]
+    bias: float
+
+
+class ContributionValues(TypedDict):
+    """What each part adds to a logit."""
+
+    logit: float
+    decoder: ShareValues
+    encoder: ShareValues
+    gradient: dict[str, list[Any]]
+    tokens: Written
+
+
 @instrument("contributions", cost=0.8)
 def contribution_values(
     translator: Translator,
@@ -147,7 +187,7 @@ def contribution_values(
     step: Index,
     word: WordId,
     other: OptionalWordId = None,
-) -> dict[str, Any]:
+) -> ContributionValues:
     """What each part adds to the logit of `word`, or to its lead over `other`, at one step."""
     _check_words(translator, word, other)
     found = contributions(translator.checkpoint.model, *translator.pair(text, ids), step, word, other)
@@ -170,7 +210,7 @@ def cell_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """How the weight at `row` and `column` of one head was computed."""
     found = translator.cell(text, ids, Head(kind, layer, head), row, column)
     scores = zip(rounded(found.scores), found.allowed.tolist(), strict=True)
@@ -188,6 +228,25 @@ def cell_values(
     }
 
 
+class PartValues(TypedDict):
+    """A part of a state; see `model.analysis.trace.Part`."""
+
+    name: str
+    kind: Kind | None
+    layer: int | None
+    head: int | None
+
+
+class ScoreValues(TypedDict):
+    """A score, [query part][key part]."""
+
+    score: float
+    bias: float
+    query_parts: list[PartValues]
+    key_parts: list[PartValues]
+    matrix: list[list[float]]
+
+
 @instrument("score_split", cost=0.6)
 def score_values(
     translator: Translator,
@@ -198,17 +257,27 @@ def score_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> ScoreValues:
     """The score of one cell over pairs of what wrote the query and what wrote the key."""
     pair = translator.pair(text, ids)
     found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
         "bias": round(found.bias, 6),
-        "query_parts": [part._asdict() for part in found.query_parts],
-        "key_parts": [part._asdict() for part in found.key_parts],
+        "query_parts": [_part(part) for part in found.query_parts],
+        "key_parts": [_part(part) for part in found.key_parts],
         "matrix": rounded(found.matrix),
     }
+
+
+class WritingValues(TypedDict):
+    """Words that a head pushes: ids, each with the change of its logit."""
+
+    weight: float
+    norm: float
+    up: list[tuple[int, float]]
+    down: list[tuple[int, float]]
+    tokens: Written
 
 
 @instrument("writing", cost=0.6)
@@ -221,7 +290,7 @@ def writing_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> WritingValues:
     """The words that a head pushes up and down; for a head of the encoder, of the source vocabulary."""
     pair = translator.pair(text, ids)
     found = writing(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
@@ -235,6 +304,21 @@ def writing_values(
     }
 
 
+class CurveValues(TypedDict):
+    """One way to rank cells; see `model.analysis.faithfulness.Removal`."""
+
+    name: str
+    order: Sequence[int]
+    probabilities: list[float]
+
+
+class RemovalValues(TypedDict):
+    """The probability of a word while cells are removed."""
+
+    curves: list[CurveValues]
+    tokens: Written
+
+
 @instrument("removal", cost=4.0)
 def removal_values(
     translator: Translator,
@@ -245,24 +329,51 @@ def removal_values(
     row: Index,
     step: Index,
     head: OptionalIndex = None,
-) -> dict[str, Any]:
+) -> RemovalValues:
     """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
     pair = (*translator.pair(text, ids), _tensor(translator, ids))
     target = RemovalTarget(*pair, kind, layer, head, row, step)
     found = removal_curves(translator.checkpoint.model, target)
     return {
         "curves": [
-            asdict(curve) | {"probabilities": [round(value, 6) for value in curve.probabilities]}
+            {
+                "name": curve.name,
+                "order": curve.order,
+                "probabilities": [round(value, 6) for value in curve.probabilities],
+            }
             for curve in found
         ],
         "tokens": _tokens(translator, [ids[step]]),
     }
 
 
+class MethodLinks(TypedDict):
+    """Word links by one method, both ways of joining them; errors against links that were given."""
+
+    name: str
+    head: list[Any] | None
+    shifted: bool
+    agreement: float
+    links: list[list[int]]
+    grown: list[list[int]]
+    unlinked: list[int]
+    errors: dict[str, float] | None
+
+
+class LinkValues(TypedDict):
+    """Word links by each method."""
+
+    methods: list[MethodLinks]
+    coverage: list[float]
+    source_words: list[str]
+    target_words: list[str]
+    gold: list[list[int]] | None
+
+
 @instrument("links", cost=0.4)
 def link_values(
     translator: Translator, text: str | Source, ids: TokenIds, head: OptionalCrossHead = None, gold: Text = ""
-) -> dict[str, Any]:
+) -> LinkValues:
     """Word links by the best head, the average and, if given, one head; errors against `gold` if given.
 
     `gold` is in Pharaoh form, words counted from 0, with ipj for a possible link.
@@ -276,7 +387,7 @@ def link_values(
         methods.append(("head", head_links(record, head)))
     reference = parse_gold(gold, first=0) if gold.strip() else None
 
-    def values(name: str, found: WordLinks) -> dict[str, Any]:
+    def values(name: str, found: WordLinks) -> MethodLinks:
         both = {"links": found.forward, "grown": found.grown}
         errors = None
         if reference is not None:
@@ -288,7 +399,8 @@ def link_values(
             "head": None if found.head is None else list(found.head),
             "shifted": found.shifted,
             "agreement": round(found.agreement, 6),
-            **{each: sorted(map(list, links)) for each, links in both.items()},
+            "links": sorted(map(list, found.forward)),
+            "grown": sorted(map(list, found.grown)),
             "unlinked": list(unlinked(found.grown, record)),
             "errors": errors,
         }
@@ -316,7 +428,7 @@ def rounded(numbers: torch.Tensor) -> list[Any]:
     return numbers.cpu().double().round(decimals=6).tolist()
 
 
-def _shares(found: StackShares) -> dict[str, Any]:
+def _shares(found: StackShares) -> ShareValues:
     return {
         "tokens": rounded(found.tokens),
         "positions": rounded(found.positions),
@@ -326,14 +438,18 @@ def _shares(found: StackShares) -> dict[str, Any]:
     }
 
 
-def _push(push: Push) -> list[float]:
-    return [push.word, round(push.change, 6)]
+def _part(part: Part) -> PartValues:
+    return cast(PartValues, part._asdict())
 
 
-def _tokens(translator: Translator, ids: Iterable[int], source: bool = False) -> dict[int, dict[str, Any]]:
+def _push(push: Push) -> tuple[int, float]:
+    return push.word, round(push.change, 6)
+
+
+def _tokens(translator: Translator, ids: Iterable[int], source: bool = False) -> Written:
     """How each id is written."""
     tokenizer = translator.checkpoint.source_tokenizer if source else translator.checkpoint.target_tokenizer
-    return {index: asdict(tokenizer.tokens([index])[0]) for index in dict.fromkeys(ids)}
+    return {index: token_values(tokenizer.tokens([index])[0]) for index in dict.fromkeys(ids)}
 
 
 def _tensor(translator: Translator, ids: Sequence[int]) -> torch.Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from model.errors import UserError, quote_untrusted
 from model.importing import toolkits
 from model.importing.toolkits import Said
+from model.network.config import Shape
 
 # What a name may have before or in it, and how the table writes it.
 SPELLINGS = (
@@ -47,7 +48,7 @@ class Layout:
     encoder: str
     decoder: str
     parts: str
-    shape: Mapping[str, Any] = field(default_factory=dict)  # of ModelConfig, if the same in every model
+    shape: Shape = field(default_factory=Shape)  # of ModelConfig, if the same in every model
     specials: tuple[str, str, str, str] = ("<pad>", "<unk>", "<s>", "</s>")  # as its vocabulary spells them
     more: Mapping[str, str] = field(default_factory=dict)  # other names and ours
     buffers: str = r""  # names of what is computed and no weight

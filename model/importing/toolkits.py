@@ -11,6 +11,7 @@ from typing import Any
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_yaml
 from model.importing.files.settings import ACTIVATIONS
+from model.network.config import Shape
 
 Words = Sequence[str] | Path  # in the order of their ids, or the file that lists them
 LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
@@ -31,7 +32,7 @@ class Said:
     """What the settings of a model say of it."""
 
     heads: int = 0
-    shape: Mapping[str, Any] = field(default_factory=dict)  # arguments of ModelConfig
+    shape: Shape = field(default_factory=Shape)
     scales: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of both embeddings and the output
     words: tuple[Words, Words] | None = None
     specials: tuple[str, str, str, str] | None = None  # how its vocabulary spells <pad> <unk> <s> </s>
@@ -115,7 +116,7 @@ def read_jadore(values: Mapping[str, Any], _: Path) -> Said:
     scaling = settings.get("scale_emb_or_prj", "prj") if shared else "none"
     embedding = 1.0 if scaling == "emb" else width**-0.5
     output = width**-0.5 if scaling == "prj" else 1.0
-    shape = {} if key * heads == width else {"d_key": key}
+    shape: Shape = {} if key * heads == width else {"d_key": key}
     return Said(heads, shape, (embedding, embedding, output))
 
 
@@ -255,7 +256,7 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     heads = of_both("attention_heads", 8)
     width = _number(model, "encoder_embed_dim", title)
     scale = width**-0.5 if model.get("no_scale_embedding", False) else 1.0
-    shape = {
+    shape: Shape = {
         "norm": "pre" if of_both("normalize_before") else "post",
         "positions": "learned" if of_both("learned_pos") else "fairseq",
         "embedding_norm": bool(model.get("layernorm_embedding", False)),
@@ -277,7 +278,7 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
 def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
-    wanted: dict[str, Any] = {
+    wanted: dict[str, object] = {
         "type": "transformer",
         "transformer-decoder-autoreg": decoder,
         "dec-cell": "ssru" if decoder == "rnn" else values.get("dec-cell"),
@@ -298,7 +299,7 @@ def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-at
             'only "" with "dan", or "n" with "da", can be imported.'
         )
     activation = _activation(values.get("transformer-ffn-activation", "swish"), title)
-    shape = {"norm": norms[processing], "activation": activation}
+    shape: Shape = {"norm": norms[processing], "activation": activation}
     words, languages = _vocabularies(folder), _named_languages(folder)
     return Said(_number(values, "transformer-heads", title), shape, words=words, languages=languages)
 

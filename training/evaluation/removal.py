@@ -9,7 +9,7 @@ Voita et al. 2019 prune while they train.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ DECIMALS = 3
 IdPair = tuple[list[int], list[int]]
 
 
-def removal_curves(translator: Translator, pairs: Sequence[SentencePair]) -> dict[str, Any]:
+def removal_curves(translator: Translator, pairs: Sequence[SentencePair]) -> Mapping[str, object]:
     """For each kind of heads and for all: the order in which they go, and points of what that costs.
 
     A point has the number of removed heads, the nats that a reference token loses on average when they give

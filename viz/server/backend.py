@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.inputs import language_prefix
 from viz.server import validation
-from viz.server.handlers import CHEAPEST, HANDLERS, estimate_seconds, find_handler
+from viz.server.handlers import CHEAPEST, HANDLERS, Answer, estimate_seconds, find_handler
 
 UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
@@ -53,8 +53,8 @@ class Backend:
 
         return estimate_seconds(request, slowness, count_tokens)
 
-    def answer(self, request: object) -> dict[str, Any]:
-        """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence, "said": ...}."""
+    def answer(self, request: object) -> Answer:
+        """Answer a request of the viewer."""
         try:
             handler = find_handler(request)
             if handler is None:

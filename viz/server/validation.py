@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -162,7 +163,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
     language: Language = "en"
 
     @property
-    def intervention(self) -> dict[str, Any]:
+    def intervention(self) -> Mapping[str, object]:
         """The muted heads and what they give instead, as the viewer keeps them."""
         sentence = self.other.removeprefix(self.source_prefix)
         instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from model import Translator
 from model.decoding.options import PAGE_MAX_BEAM
@@ -16,7 +16,15 @@ CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 400
 COUNTED = 512  # characters whose tokens are counted; a shipped model takes up to a millisecond
 
-Work = Callable[[Translator, Any], dict[str, Any]]
+Work = Callable[[Translator, Any], Mapping[str, object]]
+
+
+class Answer(TypedDict, total=False):
+    """An answer, or one sentence that says why there is none."""
+
+    answer: Mapping[str, Any]
+    error: str
+    said: list[Any]  # the sentence's template and values
 
 
 @dataclass(frozen=True)

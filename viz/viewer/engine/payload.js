@@ -42,7 +42,7 @@ export function payloadOf(translation, identity, asked, settings) {
     roles,
     even,
     taught: translation.taught ?? null,
-    missing: missingWords(translation, measures.cross),
+    missing: missingWords(translation),
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
   };
 }

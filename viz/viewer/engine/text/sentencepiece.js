@@ -21,7 +21,10 @@ export function createSentencePiece({ vocabulary, ...settings }) {
     return found.map((piece) => ({ id: ids.get(piece) ?? UNK_ID, text: piece }));
   };
   return withVocabulary(vocabulary, segments, {
-    textOf: (pieces) => (settings.byte_fallback ? pieces.replaceAll(BYTES, textOfBytes) : pieces),
+    textOf(pieces) {
+      const text = pieces.filter((piece) => !TARGET_CODE.test(piece)).join('');
+      return settings.byte_fallback ? text.replaceAll(BYTES, textOfBytes) : text;
+    },
     finish: (tokens) =>
       tokens.map((token) => (TARGET_CODE.test(token.piece) ? { ...token, special: true, word: null } : token)),
   });

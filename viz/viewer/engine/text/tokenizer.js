@@ -57,10 +57,10 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   return withVocabulary(entries, segments);
 }
 
-// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns joined pieces into
-// text, `finish` completes tokens.
-/** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (text: string) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
-export function withVocabulary(entries, segments, { textOf = (pieces) => pieces, finish = (tokens) => tokens } = {}) {
+// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns pieces into text,
+// `finish` completes tokens.
+/** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (pieces: string[]) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
+export function withVocabulary(entries, segments, { textOf = joined, finish = (tokens) => tokens } = {}) {
   const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
     size: entries.length,
@@ -76,10 +76,14 @@ export function withVocabulary(entries, segments, { textOf = (pieces) => pieces,
     decode(ids) {
       const end = ids.indexOf(EOS_ID);
       const known = (end < 0 ? ids : ids.slice(0, end)).filter((id) => !NEVER_PREDICTED.includes(id));
-      const text = textOf(known.map((id) => entries[id]).join(''));
+      const text = textOf(known.map((id) => entries[id]));
       return text.replaceAll(SPACE, ' ').replaceAll(SPACES_AROUND, '');
     },
   };
+}
+
+function joined(pieces) {
+  return pieces.join('');
 }
 
 function segmentOf(text, ids) {

@@ -100,7 +100,7 @@ class Payload(HeadTables):
     source_language: str
     target_language: str
     options: dict[str, float]
-    n_prefix: int
+    n_forced: int
     tokens: dict[str, list[TokenValues]]  # source, read, predicted
     log_probabilities: list[float]
     alternatives: list[list[Mapping[str, object]]]
@@ -135,7 +135,7 @@ def encode(
         "source_language": translation.source_language,
         "target_language": translation.target_language,
         "options": {"beam_size": options.beam_size, "length_penalty": options.length_penalty},
-        "n_prefix": translation.n_forced,
+        "n_forced": translation.n_forced,
         "tokens": {
             "source": [token_values(token) for token in record.source],
             "read": [token_values(token) for token in record.read],
@@ -221,7 +221,7 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
-        n_forced=payload["n_prefix"],
+        n_forced=payload["n_forced"],
         options=SearchOptions(**payload["options"]),
     )
 

@@ -142,7 +142,7 @@ export function targetIds({ tokens }) {
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
 /** @type {(record: TranslationRecord) => number[]} */
 export function forcedIds(record) {
-  return targetIds(record).slice(0, record.n_prefix ?? 0);
+  return targetIds(record).slice(0, record.n_forced ?? 0);
 }
 
 /** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */

@@ -26,7 +26,7 @@ export function payloadOf(translation, identity, asked, settings) {
     source_language: source,
     target_language: target,
     options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
-    n_prefix: translation.forcedCount,
+    n_forced: translation.forcedCount,
     tokens: translation.tokens,
     log_probabilities: translation.logProbabilities.map(rounded),
     alternatives: translation.alternatives.map((step) =>

@@ -141,9 +141,9 @@ def encode(
             "read": [token_values(token) for token in record.read],
             "predicted": [token_values(token) for token in record.predicted],
         },
-        "log_probabilities": [_short(value) for value in translation.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in translation.log_probabilities],
         "alternatives": [
-            [{**token_values(one.token), "log_probability": _short(one.log_probability)} for one in step]
+            [{**token_values(one.token), "log_probability": _rounded(one.log_probability)} for one in step]
             for step in translation.alternatives
         ],
         "hypotheses": [encode_hypothesis(one) for one in translation.hypotheses],
@@ -236,7 +236,7 @@ def encode_hypothesis(hypothesis: Hypothesis) -> Mapping[str, object]:
     """Return one translation of a search as plain values."""
     return asdict(hypothesis) | {
         "ids": list(hypothesis.ids),
-        "log_probabilities": [_short(value) for value in hypothesis.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in hypothesis.log_probabilities],
     }
 
 
@@ -309,7 +309,7 @@ def _roles(heads: HeadMeasures) -> list[list[str]]:
     return [[ROLES[role] for role in row] for row in head_roles(heads).tolist()]
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return round(float(value), 6)
 
 

@@ -59,15 +59,15 @@ class Backend:
             handler = find_handler(request)
             if handler is None:
                 raise UserError(Sentence("“do” must be one of: {names}.", names=", ".join(HANDLERS)))
-            return {"answer": handler.work(*self._read(handler.request, request))}
+            return {"answer": handler.work(*self._parse(handler.request, request))}
         except UserError as error:
             return {"error": str(error), "said": said(error)}
         except Exception:
             logger.exception("answer")
             return {"error": UNEXPECTED, "said": said(UNEXPECTED)}
 
-    def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:
-        checked = validation.read(kind, request)
+    def _parse(self, kind: type[R], request: object) -> tuple[Translator, R]:
+        checked = validation.parse(kind, request)
         if checked.model not in self.translators:
             known = ", ".join(self.translators) or "none"
             raise UserError(

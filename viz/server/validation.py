@@ -163,7 +163,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
     language: Language = "en"
 
     @property
-    def intervention(self) -> Mapping[str, object]:
+    def muted(self) -> Mapping[str, object]:
         """The muted heads and what they give instead, as the viewer keeps them."""
         sentence = self.other.removeprefix(self.source_prefix)
         instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
@@ -173,7 +173,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
 R = TypeVar("R", bound=Request)
 
 
-def read(kind: type[R], request: object) -> R:
+def parse(kind: type[R], request: object) -> R:
     """Return the request as its model. Raises UserError, which names the first wrong field."""
     if not isinstance(request, dict):
         raise UserError("A request must be an object that names the model and the sentence.")

@@ -5,7 +5,7 @@ import { element, find, matches, nameInvisible } from './drawing/dom.js';
 import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
-import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { fittingPrefix, splitPrefix } from './domain/language_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
 import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
@@ -98,7 +98,7 @@ export async function showTranslation(text, model, beam, penalty) {
       ),
     };
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
-  if (prefix) question.source_prefix = prefix;
+  if (prefix) question.language_prefix = prefix;
   drawPrefix();
   offerLanguages(find('#hl-language select'), takeLanguage);
   const { client, show } = await whenMounted;
@@ -353,7 +353,7 @@ function update(properties) {
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
 // the sentence: as in the record on screen if the model can read that.
 /** @type {Page['otherModels']} */
-export function otherModels({ model: own, source_prefix: prefix = '' }) {
+export function otherModels({ model: own, language_prefix: prefix = '' }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];

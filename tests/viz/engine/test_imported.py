@@ -41,7 +41,7 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
     requests += [{**COMMON, "do": "mute", "heads": [["cross", 1, 1]], "text": texts[0]}]
     requests += [{**COMMON, "do": "training"}]
     requests += [
-        {**COMMON, "do": do, "source_prefix": ">>ita<< ", "text": text, **fields}
+        {**COMMON, "do": do, "language_prefix": ">>ita<< ", "text": text, **fields}
         for text in (texts[0], "", " ", "\N{SNOWMAN}")
         for do, fields in [
             ("translate", {"prefix": []}),

@@ -51,6 +51,8 @@ def translate(
     options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
     sentences = [one.strip() for one in text] or list(decode_lines(sys.stdin.buffer, "Standard input"))
     translator = Translator.load(find_model(model, models))
+    if not text:
+        translator.on_gpu()
     found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
     results = translator.translate_lines(sentences, options)
     # disable=None shows progress only if standard error is a terminal.

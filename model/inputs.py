@@ -17,7 +17,7 @@ from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normal
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
-BATCH_TOKENS = 4096  # of one side of a batch
+BATCH_TOKENS, GPU_BATCH_TOKENS = 4096, 65_536  # of one side of a batch
 DROPPED = Sentence("Invisible characters, such as soft hyphens, were left out of the sentence.")
 NOTHING = Sentence("There is nothing to translate; type a sentence.")
 

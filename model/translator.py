@@ -24,7 +24,15 @@ from model.decoding.options import LENGTH_PENALTY, SearchOptions, length_penalty
 from model.decoding.search import Candidate
 from model.errors import Sentence, TooLongError, UserError
 from model.importing.exporting import Exported
-from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, parse_source, source_ids, target_ids
+from model.inputs import (
+    BATCH_TOKENS,
+    GPU_BATCH_TOKENS,
+    MAX_TOKENS,
+    batches_by_length,
+    parse_source,
+    source_ids,
+    target_ids,
+)
 from model.network.transformer import HeadGates
 from model.notices import find_notices
 from model.results import (
@@ -69,6 +77,12 @@ class Translator(OnHub):
         checkpoint = load(Path(directory))
         COMPILATION.begin()
         return cls(checkpoint, Path(directory).name, directory=Path(directory))
+
+    def on_gpu(self) -> Translator:
+        """This translator, its model moved to a GPU if torch finds one: many sentences are faster there."""
+        if torch.cuda.is_available():
+            self.checkpoint.model.to("cuda")
+        return self
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Translator:
@@ -278,12 +292,13 @@ class Translator(OnHub):
                 yield place, row if normalise(texts[place]) else ()
             else:
                 rows[place] = row
+        most = BATCH_TOKENS if self.device.type == "cpu" else GPU_BATCH_TOKENS
         beginnings: dict[tuple[int, ...], dict[int, int]] = {}  # of the translations, with lengths by place
         for place, row in rows.items():
             first = tuple(self.checkpoint.source_tokenizer.first_ids(texts[place]))
             beginnings.setdefault(first, {})[place] = len(row)
         for first, lengths in beginnings.items():
-            for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
+            for places in batches_by_length(lengths, most // options.beam_size):
                 source = pad([rows[place] for place in places]).to(self.device)
                 batch = self.inference.search_batch(source, options, gates, exact, first)
                 for place, found in zip(places, batch, strict=True):

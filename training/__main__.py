@@ -93,7 +93,7 @@ def run_evaluate(
         target_language: Code of the language to translate into, of a model that has several.
         as_json: Print one JSON object.
     """
-    translator = Translator.load(model)
+    translator = Translator.load(model).on_gpu()
     code = target_code(translator.checkpoint.info, target_language)
     found = evaluate(translator, source, reference, beam, code)
     scores, untranslated = found.scores, found.too_long + found.unreadable

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from tqdm import tqdm
 
@@ -33,8 +34,8 @@ from model.storage.run import LATEST
 from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
-from training.corpus.batching import Rows, TokenBatches, collate, padding_share
-from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers, warn_of_unknown
+from training.corpus.batching import Batch, Rows, padding_share, read_ahead
+from training.corpus.encoding import encode_pairs, train_tokenizers, warn_of_unknown
 from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
@@ -65,7 +66,25 @@ from training.run.warm_start import copy_weights, tokenizers_of
 from training.schedule import learning_rate
 
 LOG_EVERY = 50  # steps
+PLAN_EVERY = 10  # steps after which a run with a time limit plans anew how many it will have
 DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the vocabulary
+
+
+class Place(NamedTuple):
+    """A batch and its place in the run."""
+
+    epoch: int
+    done: int  # batches of the epoch, this one included
+    rows: Rows
+
+
+class Loaded(NamedTuple):
+    """A batch as the network reads it."""
+
+    place: Place
+    batch: Batch  # the share of this process
+    tokens: int  # of the target, in all shares
+    weight: float  # of this share
 
 
 class Trainer:
@@ -83,6 +102,7 @@ class Trainer:
         self.config, self.data, self.output, self.resume = config, data, output, resume
         self.alignments, self.start = alignments, start
         self.progress = Progress()
+        self.last_step = float(config.max_steps)
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -155,11 +175,8 @@ class Trainer:
                     f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens; "
                     "give other data or a higher max_tokens."
                 )
-        source, target = lengths_of(self.train)
-        self.target_lengths = target + 1
-        budget, pairs_per_batch = config.tokens_per_batch, config.pairs_per_batch
-        self.batches = TokenBatches(
-            source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
+        self.batches = self.train.batches(
+            config.tokens_per_batch, config.seed, config.pairs_per_batch, mixture.rows
         )
         if not self.batches.epoch(0):
             raise UserError("The weights of the sources leave no pair in an epoch; give higher weights.")
@@ -225,11 +242,14 @@ class Trainer:
 
     def _loop(self, deadline: float, log: RunLog | None) -> None:
         config, progress = self.config, self.progress
-        batches, self.window = self._batches(), TrainingWindow(**progress.window)
+        self.started, self.first_step = time.monotonic(), progress.step
+        batches, self.window = read_ahead(self._load, self._batches()), TrainingWindow(**progress.window)
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
-        with bar, stop_requests() as stop:
+        with bar, closing(batches), stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
                 self.recorder.record(progress.history_step)
+                if progress.step % PLAN_EVERY == 0:
+                    self.last_step = self._last_step(deadline)
                 self._step(list(islice(batches, config.accumulate)), self.window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
@@ -260,6 +280,18 @@ class Trainer:
             or (config.stop_at is not None and progress.best >= self._score(config.stop_at))
         )
 
+    def _last_step(self, deadline: float) -> float:
+        """The step that ends the run, by the limit of its steps or by its deadline at its present speed.
+
+        All processes get the answer of the first one, because they must use the same learning rate.
+        """
+        progress, last = self.progress, float(self.config.max_steps)
+        if (steps := progress.step - self.first_step) and deadline < math.inf:
+            now = time.monotonic()
+            last = min(last, progress.step + max(deadline - now, 0) * steps / (now - self.started))
+        answer: float = broadcast_object_list([last])[0]
+        return answer
+
     def _score(self, value: float) -> float:
         """A value of `best_by` as a score: higher is better."""
         return -value if self.config.best_by == "loss" else value
@@ -270,29 +302,38 @@ class Trainer:
             self.accelerator.set_trigger()
         return bool(self.accelerator.check_trigger())
 
-    def _batches(self) -> Iterator[Rows]:
-        """The rows of each batch from the saved position on, epoch after epoch without end."""
-        while True:
-            for rows in self.batches.epoch(self.progress.epoch)[self.progress.batch :]:
-                self.progress.batch += 1
-                yield rows
-            self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
+    def _batches(self) -> Iterator[Place]:
+        """The batches from the saved position on, epoch after epoch without end."""
+        start = self.progress.batch
+        for epoch in count(self.progress.epoch):
+            for done, rows in enumerate(self.batches.epoch(epoch)[start:], start=start + 1):
+                yield Place(epoch, done, rows)
+            start = 0
 
-    def _step(self, batches: Sequence[Rows], window: TrainingWindow) -> None:
+    def _load(self, place: Place) -> Loaded:
+        """This process's share of a batch. A process without a row takes one with weight 0."""
+        accelerator, rows = self.accelerator, place.rows
+        share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
+        if not len(share):
+            share, weight = rows[:1], 0.0
+        batch, tokens = self.train[share].collate(accelerator.device), self.batches.target_lengths[rows].sum()
+        return Loaded(place, batch, int(tokens), weight)
+
+    def _step(self, batches: Sequence[Loaded], window: TrainingWindow) -> None:
         """One update by the mean gradient over all target tokens of the batches."""
         progress, accelerator = self.progress, self.accelerator
         started = time.monotonic()
         self.loss.train()
         seed_step(self.config.seed, progress.step, accelerator.process_index)
-        rate = learning_rate(self.config, progress.step + 1)
+        rate = learning_rate(self.config, progress.step + 1, self.last_step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)
+        tokens = sum(loaded.tokens for loaded in batches)
         terms = torch.zeros(2, device=accelerator.device)
-        for number, rows in enumerate(batches, start=1):
+        for number, loaded in enumerate(batches, start=1):
             # Processes exchange gradients only in the last batch's backward pass.
             with nullcontext() if number == len(batches) else accelerator.no_sync(self.loss):
-                terms += self._backward(rows, tokens)
+                terms += self._backward(loaded, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
         loss, alignment = accelerator.reduce(terms, "mean").tolist()
         warm = progress.step >= self.config.warmup_steps
@@ -305,26 +346,21 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         progress.step += 1
+        progress.epoch, progress.batch, _ = batches[-1].place
         progress.tokens += tokens
         progress.seconds += time.monotonic() - started
         window.add(loss, tokens, norm, rate, None if self.alignments is None else alignment)
 
-    def _backward(self, rows: Rows, tokens: int) -> torch.Tensor:
+    def _backward(self, loaded: Loaded, tokens: int) -> torch.Tensor:
         """Gradients of this process's share of a batch; returns its losses by translation and alignment.
 
         Dividing by the tokens of all batches and multiplying by the number of processes makes the
-        mean over the processes the gradient of the whole batch. A process without a row takes one
-        with weight 0, because the others wait for its gradients.
+        mean over the processes the gradient of the whole batch. A share of weight 0 is computed too,
+        because the other processes wait for its gradients.
         """
-        accelerator = self.accelerator
-        share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
-        if not len(share):
-            share, weight = rows[:1], 0.0
-        pairs = self.train[share]
-        batch = collate(pairs["source"], pairs["target"], accelerator.device, pairs.get("links"))
-        terms = torch.stack(self.loss(batch))
-        terms = terms * (weight * accelerator.num_processes / tokens)
-        accelerator.backward(terms[0] + self.config.alignment_weight * terms[1])
+        terms = torch.stack(self.loss(loaded.batch))
+        terms = terms * (loaded.weight * self.accelerator.num_processes / tokens)
+        self.accelerator.backward(terms[0] + self.config.alignment_weight * terms[1])
         found: torch.Tensor = terms.detach()
         return found
 

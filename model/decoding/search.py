@@ -195,13 +195,15 @@ class _Beam:
         """
         k = self.options.beam_size
         penalty = length_penalty(self.length, self.options.length_penalty)
-        for i, j in ended.nonzero().tolist():
-            totals = self.totals[i * k + j].tolist()
-            ids = tuple(self.tokens[i * k + j, 1:].tolist())
+        rows = ended.view(-1).nonzero().view(-1)
+        columns = (rows // k).tolist(), self.totals[rows].tolist(), self.tokens[rows, 1:].tolist()
+        self.width -= ended.sum(-1, keepdim=True)
+        for i, totals, ids in zip(
+            *columns, strict=True
+        ):  # lists, because a GPU is slow to give single numbers
             each = tuple(after - before for before, after in pairwise(totals))
             done = self.finished[self.sentences[i]]
-            done.append(Candidate(ids, totals[-1], totals[-1] / penalty, each))
-            self.width[i] = k - len(done)
+            done.append(Candidate(tuple(ids), totals[-1], totals[-1] / penalty, each))
             if len(done) >= self.options.n_best:
                 self.score_threshold[i] = sorted(found.score for found in done)[-self.options.n_best]
         alive = taken.masked_fill(ended, NO_HYPOTHESIS)

@@ -313,13 +313,13 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.encode_spans(text)[1] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
+        """Text of the ids. Special tokens, codes of languages and everything after </s> are left out."""
         pieces: list[str] = []
         for index in ids:
             if index == EOS_ID:
                 break
             piece = self.vocabulary[index]
-            if piece not in SPECIALS and (pieces or not TARGET_CODE.fullmatch(piece)):
+            if piece not in SPECIALS and not TARGET_CODE.fullmatch(piece):
                 pieces.append(piece)
         text = "".join(pieces)
         if self.segmenter.byte_fallback:

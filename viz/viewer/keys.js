@@ -73,8 +73,8 @@ const readingOf = () => [
   ),
 ];
 
-// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, as does what they scroll; a button
-// keeps Enter.
+// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows; buttons keep
+// Enter.
 // `actions` are { openHelp, openExport }.
 export function listenToKeys(client, actions) {
   const { store } = client;
@@ -124,7 +124,7 @@ function changesOf({ key, shiftKey }, state, client) {
   return letters[key.toLowerCase()]?.() ?? null;
 }
 
-// No head is muted where nothing can say what that changes. The first tab gives way to the one that shows it.
+// No head is muted where nothing can say what that changes. The first tab gives way to the tab What if, which shows it.
 function mute(state, client) {
   const reason = whyNot(client, 'mute');
   if (reason) return { error: reason };

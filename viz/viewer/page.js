@@ -2,6 +2,7 @@
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
 import { element, find, matches, nameInvisible } from './drawing/dom.js';
+import { escaped } from './domain/files.js';
 import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
@@ -121,8 +122,8 @@ function isWithin(value, least, most) {
   return typeof value === 'number' && value >= least && value <= most;
 }
 
-// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays
-// open when another sentence takes the place of the chapter's own. Null for no view.
+// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn
+// stays open when another sentence takes the place of the chapter's own. Null for no view.
 function viewOf(text) {
   const { linked, opened, view: former } = ofPage();
   const { translating, record } = store.get();
@@ -130,7 +131,7 @@ function viewOf(text) {
   return linked ?? (isAgain ? opened : chapterAddress(translating && former));
 }
 
-// A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
+// If the first sentence of a page is refused, the sentence of its link is shown, or else the model's first example.
 async function fillPanels(question) {
   const { model, text: refused } = question;
   const { client, show } = await whenMounted;
@@ -151,10 +152,6 @@ function showWaiting({ translating, waiting }, before) {
   if (translating === before.translating && waiting === before.waiting) return;
   document.body.classList.toggle('hl-pending', translating !== null);
   find('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
-}
-
-function escaped(text) {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 // The widgets' values from the address, or the values of a new page: sentence, model, beam size, length penalty, and the
@@ -203,7 +200,7 @@ export function chooseModel(sentence, model) {
 }
 
 // Puts a model that was trained in this page into the list of models, and its first example on screen.
-export async function openModel(identity, files) {
+async function openModel(identity, files) {
   const { ask } = await whenMounted;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
@@ -266,9 +263,9 @@ function exampleButtons(model) {
   });
 }
 
-// Shows the API calls, if there is a server, and returns { files, title }: the files of the record on screen, HTML, JSON and NPZ,
-// null for one that there is not, and the title of the page with the model. After an error, { error }, there are none. {} where
-// the menu was closed, or opened anew, before the answer came.
+// Shows the API calls, if there is a server. Returns { files, title }: the HTML, JSON and NPZ file of the record on screen, null
+// for a file that does not exist, and the title of the page with the model; or { error }; or {} if the menu was closed, or
+// opened anew, before the answer came.
 export async function prepareExport() {
   const { client, ask, state } = await whenMounted;
   if (!isExportOpen()) return {};
@@ -350,10 +347,10 @@ function update(properties) {
   return { __type__: 'update', ...properties };
 }
 
-// The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
-// the sentence: as in the record on screen if the model can read that.
+// The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
+// the sentence: the prefix of the record on screen, if the model can read it.
 /** @type {Page['otherModels']} */
-export function otherModels({ model: own, language_prefix: prefix = '' }) {
+function otherModels({ model: own, language_prefix: prefix = '' }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
@@ -389,7 +386,7 @@ function closeExport({ record }, before) {
 }
 
 // Opens the menu Export with the focus on its first entry.
-export function openExport() {
+function openExport() {
   if (!isExportOpen()) find('#hl-export').click();
   requestAnimationFrame(() => find('#hl-export-menu button').focus());
 }

@@ -61,8 +61,8 @@ function keepForLearn(ask) {
 
 // Requests
 
-// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first
-// needed, and anew after one that failed, and hands it the files that are in the page.
+// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first needed or
+// has failed, and hands it the files that are in the page.
 function createAsker(site, { engine, embedded, stored }, onLoading) {
   /** @type {Promise<{ ask: Ask; postMessage: (message: any) => void }> | null} */
   let starting = null;

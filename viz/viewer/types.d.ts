@@ -7,6 +7,7 @@ type ByKind<T> = { [kind in Kind]: T };
 
 interface Token {
   id: number;
+  piece: string; // as the vocabulary has it
   text: string;
   word: number | null; // the number of its word; null for a special token
   special: boolean;
@@ -461,14 +462,119 @@ interface Path extends Connection {
 type Stack = 'encoder' | 'decoder';
 type Places = { [stack in Stack]: number[] };
 
+// Of the engine. Matrices and norms as engine/tensors/products.js and engine/network.js compute with them.
+interface Product {
+  outputs: number;
+  inputs: number;
+  width: number; // of a row, with its padding
+  codes: Int8Array | Float32Array;
+  scales: Float32Array; // of the outputs
+  bias: Float32Array;
+}
+interface Norm {
+  weight: Float32Array;
+  bias: Float32Array;
+}
+interface Products {
+  matrices: { [name: string]: Product };
+  rowOf(matrix: Product, row: number): Float32Array;
+  multiply(matrix: Product, rows: number, input: Float32Array): Float32Array;
+  forEachRow(
+    matrix: Product,
+    rows: number,
+    input: Float32Array,
+    use: (values: Float32Array, row: number) => void,
+  ): void;
+  logSumExp(values: Float32Array): number;
+}
+interface Network {
+  products: Products;
+  width: number;
+  heads: number;
+  headWidth: number;
+  preNorm: boolean;
+  activate(x: number): number;
+  encoder: any[]; // the layers with their matrices and norms; blocksOf of engine/model.js
+  decoder: any[];
+  encoderNorm: Norm;
+  decoderNorm: Norm;
+  source: Product;
+  target: Product;
+  output: Product;
+}
+type Floats = Float32Array | Float64Array;
+interface Vector {
+  array: Float32Array;
+  start: number;
+}
+// Numbers with their gradients.
+interface Variable {
+  value: Floats;
+  gradient: Floats;
+}
+// Keys and values of a layer: the key of position p begins at start + p * stride, its value d_model numbers later.
+interface Memory extends Vector {
+  stride: number;
+}
+// What the decoder reads of one sentence.
+interface CrossMemory {
+  length: number;
+  hidden?: number[];
+  layers: Memory[];
+}
+interface Sequence {
+  cross: CrossMemory;
+  gates: Gates | null;
+  layers: Memory[];
+}
+type Row = { sequence: Sequence; position: number };
+interface KindTrace {
+  layers: number;
+  heads: number;
+  rows: number;
+  columns: number;
+  weights: Float32Array; // [layer, head, row, column]
+  queries: Memory[]; // of each layer, as the keys and values
+  memories: Memory[];
+  outputs: Float32Array[]; // of the heads of each layer, joined
+}
+type Trace = ByKind<KindTrace> & {
+  inputs: ByKind<Float32Array[]>;
+  last: { [stack in Stack]: Float32Array | null }; // the rows after the last layer, before its norm
+  keep?(kind: Kind, queries: Memory, memory: Memory, outputs: Float32Array): void;
+};
+interface Tensor {
+  type: string;
+  shape: number[];
+  bytes: Uint8Array;
+}
+interface Tokenizer {
+  size: number;
+  piece(id: number): string;
+  encode(text: string): number[];
+  decode(ids: number[]): string;
+  tokens(ids: number[]): Token[];
+  sourceTokens(text: string): Token[];
+}
+// The id of a piece, and the text that it was cut from.
+type Segment = { id: number; text: string };
+type Tokenizers = { source: Tokenizer; target: Tokenizer };
+// A head of the model, or several; the row, the column and the step of a question.
+type PlaceAsked = { text: string; ids: number[]; kind: Kind; layer: number; head: number; row: number; column: number };
+// Awaited between parts of long work; gets the progress, and throws an error if the request is cancelled.
+type Pause = (progress?: [text: string, values: Values]) => Promise<void>;
+type Loaded = { identity: any; translator: Translator; settings: any; files: any; [kept: string]: any };
+
 // The engine's model with its tokenizers; engine/translator.js. Gates say which heads of an attention are closed in a row, and
 // the outputs of all heads that stand there instead, if not zero.
 interface Translator {
-  model: any;
-  tokenizers: { source: any; target: any };
+  model: { config: any; parameters: number; network: Network; positionOf: (position: number) => Float32Array };
+  tokenizers: Tokenizers;
   language: any;
-  kept: any; // the last reading and pass without gates
+  codes: string[];
+  kept: any; // the last sentence and pass without gates
 }
-type Gates = ((kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null) & {
+type Gate = { closed: number[]; instead: Float32Array | null } | null;
+type Gates = ((kind: Kind, layer: number, row: number) => Gate) & {
   isOfEncoder?: boolean;
 };

@@ -71,10 +71,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   watchTheme(() => store.change({ theme: currentTheme() }));
   followPrinting(store);
   store.change({ theme: currentTheme() });
-  listenToKeys(client, {
-    openHelp,
-    openExport: () => (page ? page.openExport() : openMenu(menu)),
-  });
+  listenToKeys(client, { openHelp, openExport: page?.openExport ?? (() => openMenu(menu)) });
   store.subscribe((state, before) => {
     announce(root, live, state, before);
     document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
@@ -86,8 +83,9 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   return { show, state: store.get, client, ask, entries, ...opening };
 }
 
-// Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
-// `answers` are parts of the state that are known already. `view` is the address of the view to open; a viewer alone opens its first record with the address of the document.
+// Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown. `answers`
+// are parts of the state that are known already. `view` is the address of the view to open; a viewer alone opens its first
+// record with the address of the document.
 /** @type {(root: HTMLElement, store: Store, problem: HTMLElement, around: { bar: { open: any } | null; isAlone: boolean }) => (payload: any, options?: { view?: string | null; answers?: Partial<State> | null }) => Promise<void>} */
 function createLoader(root, store, problem, { bar, isAlone }) {
   let latest = null;

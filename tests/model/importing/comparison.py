@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 import torch
 
 from model.importing.families import FAMILIES
@@ -17,12 +17,8 @@ from model.translator import Translator
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences
 from tests.numerics import assert_float32, parts, scored
 
-# Beams and numbers of sentences; the issue of every family is 40 of each.
-SEARCHES = [
-    (4, 6),
-    pytest.param(1, 40, marks=pytest.mark.slow),
-    pytest.param(4, 40, marks=pytest.mark.slow),
-]
+# The library leaves spare entries and broken bytes out of some texts, and codes of languages in M2M100's.
+NOT_COMPARED = re.compile(r"<(unk_|extra_id_|unused )\d+>|\N{REPLACEMENT CHARACTER}|__[a-z]{2,3}__")
 
 
 class Pair(NamedTuple):
@@ -90,28 +86,47 @@ def check_numbers(pair: Pair) -> None:
             assert_float32(one, exact, pair.ours.checkpoint.model)
 
 
-def check_translations(pair: Pair, beam: int, count: int) -> None:
-    """With no length penalty, where both conventions agree; ours never predicts <pad> and <unk>."""
+def equally_long(pair: Pair, groups: int) -> list[list[str]]:
+    """Groups of at most eight sentences, with equally many tokens in a group."""
+    texts: dict[int, list[str]] = {}
+    for text in without_ties(300, seed=5):
+        texts.setdefault(len(pair.tokenizer(text)["input_ids"]), []).append(text)
+    return [group[:8] for group in sorted(texts.values(), key=len, reverse=True)[:groups]]
+
+
+def check_translations(pair: Pair, beam: int, groups: int) -> None:
+    """With no length penalty, where both conventions agree; ours never predicts <pad> and <unk>.
+
+    The library translates a group at once: it pads nothing, and the longest translation is as long for each.
+    """
     options: dict[str, Any] = {"num_beams": beam}  # also where it is 1: FSMT has 5 by default
     if beam > 1:
         options["length_penalty"] = 0.0
     if pair.code:
         options["forced_bos_token_id"] = pair.english
-    for text in without_ties(count, seed=5):
-        inputs = pair.tokenizer(text, return_tensors="pt")
+    for texts in equally_long(pair, groups):
+        inputs = pair.tokenizer(texts, return_tensors="pt")
         generated = pair.theirs.generate(
             **inputs,
             max_new_tokens=2 * inputs["input_ids"].shape[1] + 10,
             bad_words_ids=[[pair.order[0]], [pair.order[1]]],
             do_sample=False,
             **options,
-        )[0, 1:]
-        found = pair.ours.translate(f"{pair.code}{text}", beam_size=beam, length_penalty=0.0)
-        assert pair.ids(found.ids) == generated.tolist()
-        assert found.source.language_prefix == pair.code
-        assert found.source.sentence == normalise(text)
-        assert "<s>" not in found.text
-        assert ">>" not in found.text
+        )[:, 1:]
+        for text, row in zip(texts, generated.tolist(), strict=True):
+            check_translation(pair, text, row, beam)
+
+
+def check_translation(pair: Pair, text: str, generated: list[int], beam: int) -> None:
+    """Ours is what the library has generated, which pads it, with </s> where the id of <pad> is 0."""
+    found = pair.ours.translate(f"{pair.code}{text}", beam_size=beam, length_penalty=0.0)
+    ids = pair.ids(found.ids)
+    assert ids == generated[: len(ids)]
+    assert set(generated[len(ids) :]) <= {pair.theirs.config.pad_token_id, pair.theirs.config.eos_token_id}
+    assert found.source.language_prefix == pair.code
+    assert found.source.sentence == normalise(text)
+    theirs = pair.tokenizer.decode(generated, skip_special_tokens=True)
+    assert NOT_COMPARED.sub("", found.text).strip() == NOT_COMPARED.sub("", theirs).strip()
 
 
 def check_directory(pair: Pair, output: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from model.text.multilingual import MultilingualTokenizer
 from tests.model.importing import families
 from tests.model.importing.comparison import (
-    SEARCHES,
     Pair,
     check_directory,
     check_numbers,
@@ -113,6 +112,12 @@ CASES = {
     "mT5": Case(mt5, {"d_kv": 12}),
     "ByT5": Case(byt5, GATED),
 }
+# Beams and groups of eight sentences.
+SEARCHES = [
+    (4, 2),
+    pytest.param(1, 6, marks=pytest.mark.slow),
+    pytest.param(4, 6, marks=pytest.mark.slow),
+]
 # Tokens of a source that are not part of the sentence.
 SPECIAL = {
     "bart": ["<s>", "</s>"],
@@ -152,9 +157,9 @@ def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
     check_numbers(pair)
 
 
-@pytest.mark.parametrize(("beam", "count"), SEARCHES)
-def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
-    check_translations(pair, beam, count)
+@pytest.mark.parametrize(("beam", "groups"), SEARCHES)
+def test_translations_are_equal(pair: Pair, beam: int, groups: int) -> None:
+    check_translations(pair, beam, groups)
 
 
 def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) -> None:

@@ -96,9 +96,7 @@ def assert_equal(theirs: Any, ours: SentencePieceTokenizer, texts: list[str], si
         ids = theirs(**{"text" if side == "source" else "text_target": plain})["input_ids"]
         found = [*ours.encode(text), EOS_ID]
         assert ours.pieces(found) == [entries[index] for index in ids], text
-        expected = theirs.decode(
-            ids, skip_special_tokens=True
-        )  # with the code before it, which ours leaves out
+        expected = theirs.decode(ids, skip_special_tokens=True)  # with codes, which ours leaves out
         assert ours.decode(found) == re.sub(r"^(>>(fra|ita)<<\s*)+", "", expected), text
 
 

@@ -20,6 +20,7 @@ from tests.training.tiny import (
     PARALLEL,
     REVERSE,
     as_dataset,
+    as_lists,
     pairs_of,
     parallel_files,
     sentences,
@@ -33,7 +34,6 @@ from training.corpus.encoding import (
     TOKENIZER_PAIRS,
     _sample,
     encode_pairs,
-    lengths_of,
     train_tokenizers,
 )
 from training.corpus.sources import fetch_pairs, read_training
@@ -202,8 +202,8 @@ def test_ids_take_two_bytes_if_that_is_enough_and_read_back_unchanged(entries, w
     last = large.pieces([entries - 1])[0]
     for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
         encoded, _ = encode_pairs(as_dataset([pair, *sentences(2)]), tokenizers, 100)
-        assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
-        ids = [encoded[0][side] for side in ("source", "target")]
+        assert {side.values.dtype.name for side in (encoded.source, encoded.target)} == {width}
+        ids = [as_lists(side)[0] for side in (encoded.source, encoded.target)]
         assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
         assert [entries - 1] in ids
 
@@ -249,7 +249,7 @@ def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_ret
     kept, rows = encode_pairs(with_long, train_tokenizers(PARALLEL, with_long), max_tokens=3)
     assert rows.tolist() == list(range(1, 21))
     assert len(kept) == 20
-    assert max(map(max, lengths_of(kept))) == 3
+    assert max(map(max, (kept.source.lengths, kept.target.lengths))) == 3
     limits = [len(encode_pairs(data, train_tokenizers(PARALLEL, data), limit)[1]) for limit in (2, 3)]
     assert limits == [0, 20]  # a pair as long as the limit is kept
 
@@ -258,9 +258,9 @@ def test_encoding_keeps_the_text_and_its_length():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
     encoded, _ = encode_pairs(data, tokenizers, 100)
-    for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
-        assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
-        assert lengths.tolist() == [len(ids) for ids in encoded[side]]
+    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+        ids = as_lists(getattr(encoded, side))
+        assert [tokenizer.decode(row) for row in ids] == list(data[side])
 
 
 # Hub data sets

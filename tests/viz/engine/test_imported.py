@@ -9,6 +9,7 @@ import pytest
 
 from model import Translator
 from model.importing.importer import import_model
+from model.text.tokenizer import EOS_ID
 from tests import hostile
 from tests.model.importing import checkpoints as marian
 from tests.model.text.test_sentencepiece import HARD, KINDS
@@ -39,6 +40,10 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
         for options in OPTIONS
     ]
     requests += [{**COMMON, "do": "mute", "heads": [["cross", 1, 1]], "text": texts[0]}]
+    if not separate:
+        code = translators["tiny"].checkpoint.target_tokenizer.encode(">>fra<<")
+        ids = [*code, 40, *code, 41, EOS_ID]
+        requests += [{**COMMON, "do": "target", "text": texts[0], "ids": ids}]
     requests += [{**COMMON, "do": "training"}]
     requests += [
         {**COMMON, "do": do, "language_prefix": ">>ita<< ", "text": text, **fields}

@@ -43,8 +43,8 @@ export function matches(target, selector) {
 }
 
 const LONGEST_TOKEN = 80; // characters; a much longer token would push everything else off the screen
-// Invisible, bidirectional-control and line-break characters. In a token all of them are replaced, except those that
-// join or colour an emoji (the group); in a sentence only those that change its line.
+// Invisible, bidirectional-control and line-break characters. A token shows all of them by name, except characters that join
+// or colour an emoji (the group); a sentence shows only characters that would change its line.
 const INVISIBLE =
   /(\p{ExtPict}[\p{EMod}\uFE0F]{0,2}(?:\u200D\p{ExtPict}[\p{EMod}\uFE0F]{0,2})*)|[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
 const LINE_CHANGING = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;

@@ -21,13 +21,13 @@ export function signed(value, digits = 4) {
   return (value < 0 ? '−' : '+') + text;
 }
 
-// A probability as a person says it; what is not 0 or 1 does not read as that.
 // In per cent, rounded down, so that a share below a threshold does not read as the threshold.
 /** @type {(share: number) => number} */
 export function wholePercent(share) {
   return Math.floor(100 * share + 1e-6);
 }
 
+// A probability as a person says it: a number that is not 0 or 1 is never rounded to 0 % or 100 %.
 /** @type {(probability: number) => string} */
 export function percent(probability) {
   const value = 100 * probability;

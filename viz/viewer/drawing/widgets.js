@@ -1,6 +1,6 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars, rugs and the glyphs of roles.
 
-import { createButton, element, find, shape, tokenText } from './dom.js';
+import { createButton, element, find, nameInvisible, shape, tokenText } from './dom.js';
 import { fixed, signed } from './numbers.js';
 import { say } from '../locales/language.js';
 
@@ -20,6 +20,13 @@ export function tabs(label, ...buttons) {
   return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 }
 
+// The same of these names, one of which is chosen: [name, text] each.
+/** @type {(label: string, entries: [name: string, text: string][], chosen: string, choose: (name: string) => void) => HTMLElement} */
+export function choiceTabs(label, entries, chosen, choose) {
+  const button = ([name, text]) => actionButton(text, () => choose(name), { 'aria-pressed': String(name === chosen) });
+  return tabs(label, ...entries.map(button));
+}
+
 /** @type {(title: string, ...children: Child[]) => HTMLElement} */
 export function section(title, ...children) {
   return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
@@ -30,15 +37,30 @@ export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 
+// A sentence with what the person can do about it.
+/** @type {(text: string, label: string, act: () => unknown) => HTMLElement} */
+export function offer(text, label, act) {
+  return note(text, ' ', actionButton(label, act));
+}
+
 /** @type {(text: string, attributes?: Attributes) => HTMLElement} */
 export function numberText(text, attributes = {}) {
   return element('span', { class: 'hl-number', ...attributes }, text);
 }
 
 // A label with its value on one line.
-/** @type {(label: string, value: string) => HTMLElement} */
+/** @type {(label: string, value: string | Node) => HTMLElement} */
 export function fact(label, value) {
-  return element('p', { class: 'hl-fact' }, element('span', {}, label), numberText(value));
+  const number = typeof value === 'string' ? numberText(value) : value;
+  return element('p', { class: 'hl-fact' }, element('span', {}, label), number);
+}
+
+// A line of a list that opens a sentence: what is found there, its number, and the sentence.
+/** @type {(href: string, name: (Node | string)[], number: string, sentence: string) => HTMLElement} */
+export function hitLine(href, name, number, sentence) {
+  const text = element('span', { class: 'hl-soft hl-hit-sentence', dir: 'auto' }, nameInvisible(sentence));
+  const link = { class: 'hl-choice hl-hit', href };
+  return element('li', {}, element('a', link, element('span', {}, ...name), numberText(number), text));
 }
 
 // Colours an element by a signed value; the value itself must also be written as text.
@@ -67,6 +89,22 @@ export function signedBar(value, most) {
 export function signedLine(label, value, most) {
   const bar = tint(element('span', { class: 'hl-flat-bar', 'aria-hidden': 'true' }), value, most);
   return element('li', {}, element('span', {}, label), bar, numberText(signed(value, 2)));
+}
+
+// A slider over whole per cents, with its label and its value; `name` is for a screen reader, if the label alone says too little.
+/** @type {(range: number[], take: (share: number) => void, about: { class: string; label: string; name?: string; title?: string }) => { node: HTMLElement; draw(share: number): void }} */
+export function percentSlider([min, max], take, { label, name = label, title, class: own }) {
+  const input = element('input', { type: 'range', min, max, step: 1, value: max, 'aria-label': name });
+  const output = element('output', { class: 'hl-number' });
+  input.addEventListener('input', () => take(Number(input.value) / 100));
+  return {
+    node: element('label', { class: `hl-threshold ${own}`, title }, label, input, output),
+    draw(share) {
+      const percent = Math.round(100 * share);
+      if (input.valueAsNumber !== percent) input.valueAsNumber = percent;
+      output.textContent = say('{share} %', { share: percent });
+    },
+  };
 }
 
 // A bar from the left for a share between 0 and 1.
@@ -117,6 +155,16 @@ export function addRovingFocus(entries, next) {
       event.stopPropagation(); // the arrows of the viewer choose heads
       if (entries[to]) focusOn(to);
     });
+  });
+}
+
+// The same for a grid of cells, [row][column], with the four arrows.
+/** @type {(cells: HTMLElement[][]) => void} */
+export function addGridFocus(cells) {
+  const columns = cells[0].length;
+  addRovingFocus(cells.flat(), (place, key) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[key];
+    return step === undefined ? null : place + step;
   });
 }
 

@@ -16,11 +16,13 @@ const REASONS = {
 };
 
 // Maximum number of target tokens, </s> included, for a source of this many tokens.
+/** @type {(sourceLength: number) => number} */
 export function lengthLimit(sourceLength) {
   return 2 * sourceLength + 10;
 }
 
 // ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
+/** @type {(length: number, alpha: number) => number} */
 export function lengthPenalty(length, alpha) {
   return ((5 + length) / 6) ** alpha;
 }
@@ -116,6 +118,7 @@ function bestExtensions(beam, count) {
 }
 
 // The places of the `count` largest values from place `first` on, the largest first.
+/** @type {(values: ArrayLike<number>, count: number, first?: number) => number[]} */
 export function largestPlaces(values, count, first = 0) {
   const places = [];
   let least = -Infinity; // of them, once there are enough

@@ -15,13 +15,14 @@ const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
 // `codes`, one of which must begin each sentence; most models have none.
+/** @type {(model: any, tokenizers: Tokenizers, identity: { language: any; codes: string[] }) => Translator} */
 export function createTranslator(model, tokenizers, { language, codes }) {
   return { model, tokenizers, language, codes, kept: {} };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
 /** @type {(translator: Translator, text: string) => number[]} */
-export function sourceIds({ tokenizers: { source }, language }, text) {
+function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
   checkCharacters(text);
   const ids = source.encode(text.replaceAll(INVISIBLE, ''));
@@ -38,6 +39,7 @@ export function sourceIds({ tokenizers: { source }, language }, text) {
 }
 
 // A given target as ids: of a text, or the ids themselves. Throws an error if no translation can have them.
+/** @type {(translator: Pick<Translator, 'tokenizers'>, given: string | number[]) => number[]} */
 export function targetIds({ tokenizers: { target } }, given) {
   if (typeof given === 'string') checkCharacters(given);
   const ids = typeof given === 'string' ? target.encode(given.replaceAll(INVISIBLE, '')) : [...given];
@@ -153,6 +155,7 @@ function traceOf({ model }, source, length) {
 }
 
 // One pass over a target: the trace of every weight, and what each step predicts.
+/** @type {(translator: Translator, source: any, target: number[], gates: Gates | null) => { trace: Trace; steps: any[] }} */
 export function pass(translator, source, target, gates) {
   if (source !== translator.kept.source?.value || gates) return passAnew(translator, source, target, gates);
   const key = JSON.stringify([source.text, target]);
@@ -211,8 +214,8 @@ function givenNotices(logProbabilities) {
   return isUnrelated ? [message('The given translation hardly belongs to this sentence, as the model sees it.')] : [];
 }
 
-// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
-// were forced or heads muted.
+// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. `isChanged` says that
+// words were forced or heads muted.
 function noticesOf({ tokenizers, language, codes }, source, { ids, text: translation }, { chosen, isChanged, given }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);

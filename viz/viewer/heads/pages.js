@@ -47,7 +47,7 @@ export function createPager() {
   return element('div', { class: 'hl-pages', role: 'group', 'aria-label': say('Pages of the heads'), hidden: true });
 }
 
-// A button for each page. A dot marks those with a head on screen.
+// A button for each page. A dot marks each page with a head on screen.
 export function drawPager(pager, store, pages, shown) {
   const state = store.get();
   const isSorted = sortedHeads(state) !== null;

@@ -38,8 +38,8 @@ export function createBeams(client) {
   };
 }
 
-// The hypotheses of the tree. Without it the best one alone, since the search stops when no other can win: others that it leaves out
-// could come before the next ones that it has. A translation that was forced has its own.
+// The hypotheses of the tree. Without a tree the best hypothesis alone: the search stops when no other can win, so the second
+// one that it knows need not be the second best. A forced translation has hypotheses of its own.
 function hypothesesOf({ shown, record, home }) {
   if (shown?.type === 'forced') return record.hypotheses.slice(0, 1);
   return home.beams?.hypotheses ?? home.record.hypotheses.slice(0, 1);
@@ -128,7 +128,7 @@ function nodeOf(client, nodes, index, { step, line }, best, readout) {
     score: fixed(score),
   });
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
-  const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
+  const classes = `hl-node hl-node-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
   const show = () => showHypothesis(client, ids, status);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
@@ -144,7 +144,7 @@ function edges(nodes, places, best, steps, lines) {
     const [from, to] = [places[parent], places[index]];
     const [left, right] = [to.step * STRIDE - 16, to.step * STRIDE];
     const line = `M${left} ${middle(from)}C${left + 8} ${middle(from)} ${right - 8} ${middle(to)} ${right} ${middle(to)}`;
-    return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-${status}` })];
+    return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-node-${status}` })];
   });
   const size = [steps * STRIDE, lines * LINE];
   return shape(

@@ -10,17 +10,7 @@ import { refusalIn, whyNot } from '../transport/requests.js';
 import { clamp, largest, sum } from '../domain/math.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { titleOfHeads } from '../state/labels.js';
-import {
-  actionButton,
-  fact,
-  note,
-  numberText,
-  scaleNote,
-  section,
-  shareBar,
-  signedBar,
-  tint,
-} from '../drawing/widgets.js';
+import { fact, note, numberText, offer, scaleNote, section, shareBar, signedBar, tint } from '../drawing/widgets.js';
 import { cellName, rowAt, rowName } from '../drawing/names.js';
 import { createQuestion } from '../instruments/question.js';
 import { scoreSplit } from '../instruments/score_split.js';
@@ -58,14 +48,7 @@ function drawCell(client, { title, rest }, state) {
   replaceKeepingFocus(rest, ...(known && !reason ? explanation(state) : []), ...readers);
   if (reason) title.replaceChildren(note(refusalIn(client, reason)));
   else if (known) title.replaceChildren(...titleOfCell(state));
-  else
-    title.replaceChildren(
-      note(
-        say('This cell is not explained yet.'),
-        ' ',
-        actionButton(say('Explain it'), () => askCell(client)),
-      ),
-    );
+  else title.replaceChildren(offer(say('This cell is not explained yet.'), say('Explain it'), () => askCell(client)));
 }
 
 // The heads that read the pinned cell, also where no explanation can be asked for; none for a cell that the mask forbids.

@@ -9,7 +9,7 @@ import { nearestRole, offsetsOf } from '../domain/roles.js';
 import { chosenHeads } from '../domain/heads.js';
 import { trainingStep } from '../state/queries.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
-import { drawChart, endsOf } from '../drawing/line_chart.js';
+import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
@@ -53,12 +53,7 @@ function curveOf(state, one, training) {
   });
   const threshold = { name: say('threshold'), points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
   const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
-  const axis = {
-    first: steps[0],
-    last: steps.at(-1),
-    marked: trainingStep(state)?.step ?? steps.at(-1),
-    ends: endsOf(training),
-  };
+  const axis = axisOfSteps(steps, trainingStep(state)?.step ?? steps.at(-1), training);
   return [
     note(alignedSince(record, training)),
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),

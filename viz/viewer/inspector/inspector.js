@@ -92,6 +92,7 @@ function createPanel(client, id, name) {
   const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]());
   const attributes = { role: 'tabpanel', id: name, 'aria-labelledby': `${name}-tab`, hidden: true };
   const body = element('div', { class: `hl-scroll hl-panel-body hl-panel-${id}`, ...attributes }, node);
+  explainTerms(body);
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
@@ -110,7 +111,6 @@ function drawPanels(panels, state) {
     const before = panel.drawn;
     panel.drawn = state;
     panel.draw(state, before);
-    explainTerms(panel.body);
   }
 }
 

@@ -9,7 +9,7 @@ import { sum } from '../domain/math.js';
 import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
-import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
+import { actionButton, note, numberText, offer, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
 const forceHint = () =>
@@ -62,7 +62,7 @@ export function alternatives(client, { record }, step) {
   ];
 }
 
-// Of two entries that look alike, the one that goes on with a word begins with an ellipsis.
+// If two entries look alike, an entry that goes on with a word begins with an ellipsis.
 function toldApart(tokens) {
   const isTwin = (one) => tokens.some((other) => other !== one && visible(other) === visible(one));
   return tokens.map((one) => (isTwin(one) && continues(one) ? { ...one, text: `…${one.text}` } : one));
@@ -101,13 +101,7 @@ function mutingNote(client, state) {
     'These numbers are those without muting. With {changed}, “{word}” has {after} instead of {before}.',
     values,
   );
-  return [
-    note(
-      text,
-      ' ',
-      actionButton(say('Show it with muting'), () => showMuted(client, muted)),
-    ),
-  ];
+  return [offer(text, say('Show it with muting'), () => showMuted(client, muted))];
 }
 
 // Decoder and cross-attention have a row for each step, so the row is pinned too.

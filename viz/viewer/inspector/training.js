@@ -3,14 +3,14 @@
 import { element, readable } from '../drawing/dom.js';
 import { askTraining, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
-import { drawChart, endsOf } from '../drawing/line_chart.js';
+import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
 
 /** @typedef {[name: () => string, key: string, range?: [number, number]]} Curve */
@@ -75,7 +75,7 @@ function drawNothing(client, node, state) {
     );
 }
 
-// The step of the slider: the one on screen, or the last one, which is the finished model.
+// The step of the slider: the step on screen, or the last step, which is the finished model.
 function stepShown(state) {
   return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
 }
@@ -88,7 +88,7 @@ function sentenceShown(state) {
 function drawPicture(canvas, { record, kind, layer, head, theme }) {
   const shown = head ?? 0;
   drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, shown), theme);
-  canvas.setAttribute('aria-label', `${kindName(kind)}, ${headName(layer, shown)}`);
+  canvas.setAttribute('aria-label', fullHeadName([kind, layer, shown]));
 }
 
 function createControls(client, picture) {
@@ -194,8 +194,9 @@ function createPlayer(client) {
 }
 
 function drawCharts(node, state) {
-  const { curves, goes_on: goesOn } = trainingOf(state);
-  const notice = noticeOf(trainingOf(state));
+  const training = trainingOf(state);
+  const { curves, goes_on: goesOn } = training;
+  const notice = noticeOf(training);
   /** @type {(curve: Curve) => { key: string; range: [number, number] | null; name: string; points: [number, number][] }} */
   const curve = ([name, key, range = null]) => ({
     key,
@@ -209,38 +210,27 @@ function drawCharts(node, state) {
   const scores = SCORES.map(curve).filter(({ points }) => points.length > 1);
   const score = scores.length > 1 ? scores.find(({ points }) => points.some(([, value]) => value > 0)) : scores[0];
   const steps = curves.map(({ step }) => step);
-  const axis = {
-    first: Math.min(...steps),
-    last: Math.max(...steps),
-    marked: stepShown(state),
-    ends: endsOf(trainingOf(state)),
-  };
-  node.replaceChildren(
-    ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
-    ...(losses.length > 1
-      ? [
-          note(
-            say(
-              'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
-            ),
-          ),
-        ]
-      : []),
-    ...(score
-      ? [drawChart(score.name, [score], { ...axis, range: score.range, format: (value) => fixed(value, 1) })]
-      : []),
-    ...(score?.key === 'validation/bleu'
-      ? [
-          note(
-            say(
-              'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
-            ),
-          ),
-        ]
-      : []),
-    ...(notice ? [note(notice)] : []),
-    ...(goesOn
-      ? [note(say('This training goes on. Its curves and saved steps arrive here as they are written.'))]
-      : []),
-  );
+  const axis = axisOfSteps(steps, stepShown(state), training);
+  /** @type {(title: string, lines: object[], digits: number, range?: number[] | null) => Element} */
+  const chart = (title, lines, digits, range = null) =>
+    drawChart(title, lines, { ...axis, range, format: (value) => fixed(value, digits) });
+  const parts = [
+    losses.length > 0 && chart(say('Loss'), losses, 2),
+    losses.length > 1 &&
+      note(
+        say(
+          'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
+        ),
+      ),
+    score && chart(score.name, [score], 1, score.range),
+    score?.key === 'validation/bleu' &&
+      note(
+        say(
+          'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
+        ),
+      ),
+    notice && note(notice),
+    goesOn && note(say('This training goes on. Its curves and saved steps arrive here as they are written.')),
+  ];
+  node.replaceChildren(...parts.filter(Boolean));
 }

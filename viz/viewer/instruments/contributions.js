@@ -1,5 +1,5 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model. With two sides, the other word
-// can be the one that side B has in its place: then the parts are those that decide which of both words is written.
+// can be the word that side B has in its place: then the parts decide which of both words is written.
 
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
@@ -7,7 +7,7 @@ import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { wordOfOtherSide } from '../state/comparison.js';
-import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
+import { choiceTabs, numberText, note, signedLine } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
@@ -100,8 +100,8 @@ function chooserOf(store, state) {
   );
 }
 
-// The lead of A's word in A and of B's word in B together: what each part gives to write the one here and the other there. Null
-// until B has answered.
+// The lead of A's word in A plus the lead of B's word in B: how much each part helps to write A's word in A and B's word in B.
+// Null until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (
@@ -206,12 +206,11 @@ function meaningOf(other, logit) {
 function mapOf(store, state, answer, path, draw) {
   const values =
     path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
-  const buttons = Object.entries(PATHS).map(([name, [label]]) =>
-    actionButton(label(), () => draw(name), { 'aria-pressed': String(name === path) }),
-  );
+  /** @type {[string, string][]} */
+  const entries = Object.entries(PATHS).map(([name, [label]]) => [name, label()]);
   return [
     element('h4', {}, say('Which head?')),
-    tabs(say('Which path'), ...buttons),
+    choiceTabs(say('Which path'), entries, path, draw),
     note(PATHS[path][1]()),
     ...headMap(store, state, values),
     element('h4', {}, say('The heads that count most here')),

@@ -1,5 +1,4 @@
-// The routes of a word as points and lines: which positions they touch, where those are in the picture, and what one
-// connection is part of.
+// The routes of a word as points and lines: the positions that they touch, and the paths that pass through a connection.
 
 /** @typedef {{ stack: Stack; level: number; place: number | null }} PathNode */
 

@@ -1,12 +1,12 @@
 // An instrument as a line that opens: a question, and its answer while it is open.
 
-import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
+import { element, replaceKeepingFocus } from '../drawing/dom.js';
 import { askQuestion } from '../transport/effects.js';
 import { isAnswered, toggleQuestion } from '../state/questions.js';
 import { SUBJECTS, questionOf } from './instruments.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
-import { note, scrollToTop } from '../drawing/widgets.js';
+import { note, offer, scrollToTop } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow', 'beside'];
@@ -58,9 +58,5 @@ function contentOf(client, state, name, { nothing, draw }, body) {
   const isKept = !client.ask && isCurrent && kept?.answer; // in a file, what was open
   if ((reason || !question) && !isKept) return [note(reason ? refusalIn(client, reason) : nothing(state))];
   if (kept?.answer) return draw(state, kept.answer, kept.question);
-  return isCurrent ? [note(say('There is no answer.'), ' ', askAgain(client, name))] : [];
-}
-
-function askAgain(client, name) {
-  return createButton('hl-act', () => askQuestion(client, name), {}, say('Ask again'));
+  return isCurrent ? [offer(say('There is no answer.'), say('Ask again'), () => askQuestion(client, name))] : [];
 }

@@ -43,6 +43,7 @@ export function layoutOf(places, layers, width = WIDTH) {
 
 // `choose(one)` is called for the line of a head that the person chooses, `show(one)` for a line under the pointer or with
 // the focus.
+/** @type {(drawn: { record: TranslationRecord; paths: Path[]; layout: any; step: number }, choose: (one: Path) => void, show?: (one: Path) => void) => SVGElement} */
 export function pictureOf({ record, paths, layout, step }, choose, show = (_one) => {}) {
   const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${layout.width} ${layout.height}`, role: 'group' });
   svg.setAttribute(
@@ -127,8 +128,8 @@ function line(record, one, layout, at, choose) {
   return node;
 }
 
-// Where the names of the heads stand on their lines, those that carry most first: the first place without another name, or
-// else the one that is farthest from the others.
+// Where the names of the heads stand on their lines. The lines that carry most choose first: the first place without another
+// name, or else the place that is farthest from all names.
 function placeNames(paths, layout) {
   const placed = new Map();
   const apart = ([x, y]) =>

@@ -12,16 +12,17 @@ import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
-// A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that
-// writes words backwards. `view` is what its address says more of a sentence that is kept, `subject` the panel that the
-// chapter is about, `chosen` the panel that is needed once a head is chosen. `guess` comes first, and the picture answers it; `check` comes last. See question.js.
+// A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that writes words
+// backwards. `view` is what the address of the chapter says about the view, `subject` the panel that the chapter is about,
+// `chosen` the panel that is needed once a head is chosen. `guess` comes first, and the picture answers it; `check` comes last.
+// See question.js.
 /** @type {Sentence} */
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 /** @type {Sentence} */
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
-// A task is done when `isDone(state)` is true once; `at` is the panel that it needs (of a task in two steps, now), `result` the panel that shows what comes
-// of it. `text(record)` is about the model on screen.
+// A task is done when `isDone(state)` is true once; `at` is the panel that it needs (in a task of two steps, the panel that the
+// next step needs), `result` the panel that shows the outcome. `text(record)` is about the model on screen.
 /** @type {Chapter[]} */
 export const CHAPTERS = [
   {

@@ -96,7 +96,9 @@ function start(learn, { learn: number, about, record }) {
 }
 
 function createPanel() {
-  return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
+  const panel = element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
+  explainTerms(panel);
+  return panel;
 }
 
 // A click before the first translation is there waits for it.
@@ -199,7 +201,6 @@ function draw(learn, { learn: number, record }) {
   );
   // Who turns pages by the keyboard stays on the button that turns them, whatever stands above it.
   turning.forEach(([to, isFocused], at) => to && isFocused && turningButtons(panel)[at].focus({ preventScroll: true }));
-  explainTerms(panel);
   if (!page.draw) markTasks(learn, number);
 }
 

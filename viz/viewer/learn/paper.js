@@ -50,29 +50,31 @@ export function createPaper(store, progress) {
       );
     },
     openResult(chapters) {
-      const { understood, before, after } = progress.get();
-      const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
-      const given = (when) => (pair, place) =>
-        element('li', {}, pair[when].text(), givenOf(pair[when], progress.get()[when][place]));
-      const part = (title, when) =>
-        Object.keys(progress.get()[when]).length === 0
-          ? []
-          : [element('h2', {}, title), element('ol', {}, ...QUIZ.map(given(when)))];
-      show(
-        say('What I have learned'),
-        element(
-          'ol',
-          {},
-          ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
-        ),
-        ...(Object.keys(after).length === QUIZ.length
-          ? [element('p', {}, element('strong', {}, scoreOf(before, after)))]
-          : []),
-        ...part(say('Five questions before'), 'before'),
-        ...part(say('Five questions after'), 'after'),
-      );
+      show(say('What I have learned'), ...resultOf(chapters, progress.get()));
     },
   };
+}
+
+// The sentences of the chapters that are done, and the answers before and after the course.
+function resultOf(chapters, { understood, before, after }) {
+  const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
+  const given = (when, answers) => (pair, place) =>
+    element('li', {}, pair[when].text(), givenOf(pair[when], answers[place]));
+  const part = (title, when, answers) =>
+    Object.keys(answers).length === 0
+      ? []
+      : [element('h2', {}, title), element('ol', {}, ...QUIZ.map(given(when, answers)))];
+  const isComplete = Object.keys(after).length === QUIZ.length;
+  return [
+    element(
+      'ol',
+      {},
+      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
+    ),
+    ...(isComplete ? [element('p', {}, element('strong', {}, scoreOf(before, after)))] : []),
+    ...part(say('Five questions before'), 'before', before),
+    ...part(say('Five questions after'), 'after', after),
+  ];
 }
 
 function nameLine() {
@@ -86,7 +88,7 @@ function nameLine() {
   );
 }
 
-// The sentence, and what the model makes of it; without a picture if the class has another sentence than the one on screen.
+// The sentence, and what the model makes of it; without a picture if the class has another sentence than the page.
 function viewOf(state, { subject, view }, { text, model }) {
   const { record } = state;
   const line = (label, ...content) => element('p', {}, element('strong', {}, `${label}: `), ...content);

@@ -5,8 +5,9 @@ import { useStorage } from '../transport/storage.js';
 const STORED = 'headlight.learned';
 const NOTHING = { tasks: [], understood: [], guesses: {}, before: {}, after: {} };
 
-// { get, change }. `tasks` are names such as "1.2" for the second of chapter 1, `understood` numbers of chapters, `guesses`
-// the distance from the right answer by the number of the chapter, `before` and `after` those of the five questions by their places.
+// { get, change }. `tasks` are names such as "1.2" for the second of chapter 1, `understood` numbers of chapters, `guesses` the
+// distance from the right answer by the number of the chapter, `before` and `after` the answers to the five questions by their
+// places.
 export function createProgress() {
   let known = storedProgress();
   return {

@@ -57,6 +57,7 @@ export function spokenTexts() {
 }
 
 // Whether what is said next is about a model of letters: then it says "letter" where it says "word" of others.
+/** @type {(isSo: boolean) => void} */
 export function speakOfLetters(isSo) {
   areLetters = isSo;
 }
@@ -249,8 +250,8 @@ export function takeTyped(linked) {
   return typed === linked ? null : typed;
 }
 
-// Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
-// speaks for itself, and sentences stay as they are.
+// Translates the texts and labels of a page whose HTML is English, now and whenever its widgets write others. The viewer
+// translates its own texts, and the person's sentences stay as they are.
 /** @type {(root: HTMLElement) => void} */
 export function translatePage(root) {
   if (spoken.code === ENGLISH) return;

@@ -8,7 +8,7 @@ import { drawScale } from '../heads/thumbnails.js';
 import { fixed } from '../drawing/numbers.js';
 import { say, localNumber } from '../locales/language.js';
 
-// In pixels; those about letters grow with them.
+// In pixels; sizes that have to do with letters grow with the letters.
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // of a cell when the whole matrix is shown
 const FINGER = 24; // that a finger needs
@@ -50,7 +50,7 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
   };
 }
 
-// Whether the cells are so small that the magnifier shows those under the pointer.
+// Whether the cells are so small that the magnifier enlarges them under the pointer.
 export function isSmall({ width, height, scale }) {
   return Math.min(width, height) < SMALL * scale;
 }

@@ -82,7 +82,7 @@ export function createChallenges(begin) {
   };
 }
 
-// What stands there may come from elsewhere.
+// Other programs of the same host may have written anything there.
 function storedRecords() {
   try {
     const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');

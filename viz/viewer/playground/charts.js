@@ -6,7 +6,7 @@ import { say } from '../locales/language.js';
 
 const MOST_LENGTHS = 10; // a task with more of them has too few words of each
 
-// `frames` are all frames, `shown` is the one on screen; each has a part for each training, which has a name.
+// `frames` are all frames, `shown` is the frame on screen; a frame has a part for each training, `names` their names.
 /** @type {(frames: Frame[][], shown: Frame[], names: string[]) => Element[]} */
 export function chartsOf(frames, shown, names) {
   const last = frames[frames.length - 1][0].steps;

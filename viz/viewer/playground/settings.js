@@ -61,8 +61,8 @@ const written = (value) => String(typeof value === 'boolean' ? Number(value) : v
 
 const MOST_STEPS = 5000; // that a link can ask for
 
-// The settings of the trainings that an address asks for, one or two. What it does not name, or names in vain, is usual;
-// the second one has the names that end in 2, and is otherwise like the first.
+// The settings of the one or two trainings that an address asks for. A setting that it does not name, or gives no known value, is
+// usual. Names that end in 2 are of the second training, which is otherwise like the first.
 export function settingsOf(address) {
   const parameters = new URLSearchParams(address.slice(1));
   const valueIn = (name, suffix) =>

@@ -67,10 +67,9 @@ function sliceOf({ inputs, weight, bias }, start, end) {
   return { inputs, outputs: end - start, weight: part(weight, inputs), bias: part(bias, 1) };
 }
 
-// Reads a batch: { source, read, labels, sources, targets }, token ids end to end and the borders of the sentences. The
-// decoder sees what is to its right unless `isCausal`, and with `onlyLast` no position of the source but the last one. Returns
-// what crossEntropy does, and the weights of each kind and
-// layer; `learns` also computes gradients. Nothing of it outlives the next call.
+// Reads a batch, { source, read, labels, sources, targets }: token ids end to end and the borders of the sentences. With
+// `isCausal` the decoder sees nothing to its right; with `onlyLast` it sees the last position of the source alone; `learns` also
+// computes gradients. Returns what crossEntropy returns, and the weights of each kind and layer; the next call overwrites them.
 export function forward(trainer, batch, { isCausal = true, onlyLast = false, learns = false } = {}) {
   const { memory, shape, blocks, positionOf } = trainer;
   /** @type {{ memory: any; tape: (() => void)[] }} */

@@ -66,7 +66,7 @@ export function toggleRemoved({ record, removedAt }, place) {
 }
 
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.
-/** @type {(state: State, kind: Kind) => Changes} */
+/** @type {(state: State | EmptyState, kind: Kind) => Changes} */
 export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
@@ -78,7 +78,7 @@ export function chooseHead(state, layer, head) {
   return { layer, head, lastHead: head ?? state.lastHead, selection: NO_HEADS };
 }
 
-// Shift-click adds a head to those shown or removes it.
+// Shift-click adds a head to the heads on screen or removes it.
 /** @type {(state: State, layer: number, head: number) => Changes} */
 export function extendSelection(state, layer, head) {
   const chosen = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);
@@ -203,6 +203,12 @@ export function sameHeads(one, other) {
 /** @type {(one: TranslationRecord | null, other: TranslationRecord) => boolean} */
 function sameWords(one, other) {
   return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
+}
+
+// Shows one head, of any kind.
+/** @type {(state: State | EmptyState, head: Head) => Changes} */
+export function showHead(state, [kind, layer, head]) {
+  return { ...chooseKind(state, kind), ...headOf({ kind, layer, head }) };
 }
 
 // A head { kind, layer, head } as a choice.

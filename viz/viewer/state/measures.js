@@ -24,13 +24,13 @@ export function sortsOf(record) {
   return [...measuresOf(record), importanceMeasure()];
 }
 
-// What a measure is called, and importance.
+// The label of a measure, or of importance.
 /** @type {(record: { definitions: Definitions }, name: string) => string} */
 export function labelOfMeasure(record, name) {
   return sortsOf(record).find((one) => one.name === name)?.label ?? '';
 }
 
-// How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
+// How log p changes without each head, [layer][head] by kind; null unless it was measured for what muted heads give at present.
 /** @type {(state: Pick<State, 'importance' | 'instead'>) => ByKind<number[][]> | null} */
 export function importanceOf({ importance, instead }) {
   if (!importance) return null;
@@ -40,7 +40,7 @@ export function importanceOf({ importance, instead }) {
   return instead.baseline === 'zero' ? (importance.usual ?? null) : null;
 }
 
-// The same of the other side, so that the colours mean the same on both; null without it.
+// The importance of heads on the other side, so that the colours mean the same on both sides; null without another side.
 /** @type {(state: State) => ByKind<number[][]> | null} */
 export function importanceBeside(state) {
   return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;

@@ -15,7 +15,7 @@ import { BASELINES, CHOICES, FOUND_OVER, LINKED, REDUCTIONS, SCALES, TABS } from
 import { chosenLanguage } from '../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
-// version adds is ignored by those before it, so links of every version open in this page.
+// version adds is ignored by earlier versions, so links of every version open in this page.
 const VERSION = 2;
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
@@ -151,8 +151,8 @@ function pinParameters(pin) {
   return parameters;
 }
 
-// The step on screen in the tab Step, unless it is the pinned row: the rows of the encoder are no steps, and a head may light
-// another row for the word of a step.
+// The step on screen in the tab Step, unless the pinned row says it. A row of the encoder does not say it, nor does a head that
+// lights another row for the word of a step.
 function stepParameters({ panel, step, kind, pin }) {
   const isImplied = kind !== 'encoder' && pin?.row === step;
   return panel === 'step' && step > 0 && !isImplied ? { step: step + 1 } : {};
@@ -293,7 +293,7 @@ export function asksFor(address, { model, source_text: text, options, language_p
   return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && samePrefix;
 }
 
-// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
+// What an address asks to translate: { model, text, beam, alpha }; a field that is missing or invalid is null. A
 // sentence without a beam is translated greedily, as by the page that wrote its link.
 /** @type {(address: string) => { model: string | null; text: string | null; beam: number | null; alpha: number | null }} */
 export function taskOfAddress(address) {

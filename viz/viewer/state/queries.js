@@ -5,7 +5,7 @@ import { chosenValue } from '../values/values.js';
 import { chosenHeads, isMemory, sameHead } from '../domain/heads.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
-// The spot to highlight: the one under the pointer, or the pinned one.
+// The spot to highlight: the spot under the pointer, or the pinned spot.
 /** @type {(state: Pick<State, 'hover' | 'pin'>) => Spot | null} */
 export function focusOf(state) {
   return state.hover ?? state.pin;
@@ -131,8 +131,8 @@ export function spotOfToken(state, side, place) {
   return { row, column, token: row !== null && column !== null, ...step };
 }
 
-// The reverse: the places in the strip of a group of rows, or the place of a column. The rows that write a word are read
-// one token earlier, so what they read is the token of the first one.
+// The reverse: the places in the strip of a group of rows, or the place of a column. If rows light the word that they
+// read, the rows that write a merged word light what the first of them reads; the others read tokens of the word itself.
 /** @type {(state: State, rows: number[]) => PlaceInStrip[]} */
 export function placesOfRows(state, rows) {
   if (state.kind === 'encoder') return rows.map((place) => ({ side: 'source', place }));

@@ -17,12 +17,13 @@ export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 /** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
-// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const FOUND_OVER = ['sentence', 'corpus', 'own']; // which sentences the head finder is about
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 /** @type {readonly Head[]} */
 export const NO_HEADS = Object.freeze([]);
-// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+// Muted heads give nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in
+// one row. Here: nothing, in all rows.
 /** @type {Readonly<Instead>} */
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
@@ -60,9 +61,9 @@ export const CHOICES = Object.freeze({
   sideB: null, // what stands beside the view, { by, with, to, separate }; see state/comparison.js
 });
 
-// A view is one record and the answers about it. The state has three of them: `home` is the model's own
-// translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
-// also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+// A view is one record and the answers about it. The state has three of them: `home` is the model's own translation, `shown` is
+// another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are also
+// fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
 /** @type {Readonly<ViewFields & { record: null }>} */
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
@@ -71,11 +72,11 @@ export const EMPTY_VIEW = Object.freeze({
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
   removed: null, // the translation without source tokens, { places, text }
-  // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
-  // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
+  // For In short: the translation without each of the heads that it needs most, { head, text }, and the word that the likeliest
+  // other token of each unsure step begins, { step, id, text, pieces }; null if not asked.
   summary: null,
-  // { changes, usual, baseline, instead }: without each head, which gives something `instead`; `usual` is what was known when it
-  // gives nothing
+  // { changes, usual, baseline, instead }: how log p changes if one head gives something `instead`; `usual` are the changes if it
+  // gives nothing, where they are known
   importance: null,
   cell: null,
   beams: null,
@@ -186,7 +187,7 @@ function modeAfter(state, changes) {
   return isHead && !('valueName' in changes) ? { valueName: nameOfHeads(state) } : {};
 }
 
-// What a sentence of In short opened stays once the person chooses something else to see, but for the joined words.
+// If the person chooses something else to see, the view that In short opened stays, except that words are joined as before.
 function asideAfter(before, state) {
   const { aside } = state;
   if (!aside || aside !== before.aside) return {};

@@ -151,7 +151,7 @@ function redraw(parts, state) {
   light(parts, state);
 }
 
-// The code of a language as HTML has it; empty for others, such as those of models of letters.
+// The code of a language as HTML has it; empty for other codes, such as the codes of models of letters.
 function languageTag(code = '') {
   return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
 }

@@ -41,7 +41,7 @@ export function factsOf(state) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-export function sourceWords(record) {
+function sourceWords(record) {
   return wordsOf(record.tokens.source, isOfLetters(record));
 }
 
@@ -136,8 +136,8 @@ function hesitation(record, { target }, known) {
   return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
-// The likeliest other token of a step that could have been said, if it is likely enough to be a rival, with the `whole` word { text, pieces } that it would begin, if
-// that is known; null if the record has none.
+// The likeliest other token of a step that could have been said, if it is likely enough to be a rival, with the `whole` word {
+// text, pieces } that it would begin, if that is known; null if the record has none.
 function rivalAt({ tokens, alternatives, log_probabilities: chances }, step, known) {
   const { id } = tokens.predicted[step];
   const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));

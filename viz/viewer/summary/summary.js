@@ -6,11 +6,11 @@ import { forceToken } from '../transport/views.js';
 import { isAnswered } from '../state/questions.js';
 import { questionOf } from '../instruments/instruments.js';
 import { fixed, percent } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName } from '../state/labels.js';
 import { whyNot } from '../transport/requests.js';
-import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
+import { chooseKind, closeAside, openAside, showHead } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
-import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, offer } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
@@ -81,14 +81,7 @@ function rest(client, state) {
   if (reason) return client.ask ? [note(reason)] : [];
   if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
   if (busy) return [];
-  if (!summary)
-    return [
-      note(
-        say('There is no answer.'),
-        ' ',
-        actionButton(say('Ask again'), () => askSummary(client)),
-      ),
-    ];
+  if (!summary) return [offer(say('There is no answer.'), say('Ask again'), () => askSummary(client))];
   if (importanceWithout(state)) return [];
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
   const attributes = { disabled: whyNot(client, 'importance') !== null };
@@ -294,10 +287,7 @@ function openersOf(client, node) {
         questions: [...new Set([...questions, 'lens'])],
       })),
     force: (place, rival) => forceButton(client, place, rival),
-    head: ([kind, layer, head]) => {
-      const name = `${kindName(kind)}, ${headName(layer, head)}`;
-      return openButton(name, say('Mute this head'), change(muted([kind, layer, head])));
-    },
+    head: (head) => openButton(fullHeadName(head), say('Mute this head'), change(muted(head))),
   };
 }
 
@@ -325,12 +315,11 @@ function removeWord(state, from, made) {
 }
 
 // The head on screen and muted, with what that changes.
-function muted([kind, layer, head]) {
+function muted(head) {
   return (state) => ({
-    ...chooseKind(state, kind),
-    ...headOf({ kind, layer, head }),
+    ...showHead(state, head),
     valueName: nameOfHeads(state),
-    mutes: [[kind, layer, head]],
+    mutes: [head],
     panel: 'mute',
   });
 }

@@ -66,7 +66,7 @@ function forcedGiven(record) {
   return forced.length > 0 ? { prefix: forced } : {};
 }
 
-// Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
+// Forced tokens stay forced while heads are muted, so that only the heads make a difference. If the request fails,
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
 /** @type {(client: Client) => Promise<void>} */
 export async function askMuted(client) {
@@ -99,7 +99,7 @@ async function followValue(client, state, before) {
   else if (chosenValue(now).request === name) store.change({ valueName: USUAL.name });
 }
 
-// The whole translation without the source word that is removed, or pinned while losses are shown.
+// Asks for the whole translation without the source word that is removed, or that is pinned while losses are shown.
 async function followRemoved(client, state, before) {
   const { record } = state;
   const places = removedPlaces(state);
@@ -115,8 +115,8 @@ async function followRemoved(client, state, before) {
   if (answer && stateOf(store).record === record) store.change({ removed: { places, text: answer.text } });
 }
 
-// What In short says beyond the record: not asked at once, since a link that is opened may choose another view. Muted heads
-// are not part of it, so a translation with muted heads has its record alone.
+// Asks what In short says beyond the record; a moment later, because a link that is being opened may choose another view. In
+// short is not about muted heads, so nothing is asked for a translation with muted heads.
 function followSummary(client, state, before) {
   const running = client.requests.get('summary');
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
@@ -243,7 +243,7 @@ function followTraining(client, state, before) {
   if (!whyNot(client, 'training')) askTraining(client);
 }
 
-// What each head matters, alone and in all rows, if it gives what muted heads give.
+// Asks how much each head matters: alone, in all rows, if it gives what muted heads give.
 /** @type {(client: Client) => Promise<void>} */
 export async function askImportance(client) {
   const { store } = client;

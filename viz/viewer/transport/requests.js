@@ -32,7 +32,7 @@ const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 // What is computed of the tokens on screen with all heads.
 const WITHOUT_MUTING = ['cell', 'remove_word', ...Object.keys(ofValues(() => null)), ...QUESTIONS];
 
-// Something of each value that is asked for, by the name of its request.
+// What `something` gives for each value that has a request, by the name of the request.
 function ofValues(something) {
   return Object.fromEntries(
     VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]),
@@ -46,11 +46,8 @@ export function startWorker(code, name) {
   return new Worker(URL.createObjectURL(script));
 }
 
-// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js has the one for the server.
-// An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
-// the position in the queue, or the progress as text; `signal` cancels the work. `isHere` says of
-// which models the engine in the page answers, also where there is a server. One whose models the browser keeps gives their
-// titles by `kept()`.
+// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js makes the `ask` of a server. It returns
+// the answer or throws an error with the sentence to show.
 /** @type {(worker: Worker) => Ask} */
 export function workerAsker(worker) {
   const open = new Map(); // by number

@@ -40,7 +40,7 @@ export async function fetchTrainingAgain({ store, ask }) {
   keepTraining(store, record, { ...training, heads: new Map() });
 }
 
-// What every head was at each saved step, for one sentence.
+// Asks for the measures and the role of every head at each saved step, for one sentence.
 /** @type {(client: Client, sentence: number) => Promise<void>} */
 export async function askTrainingHeads(client, sentence) {
   const { store } = client;

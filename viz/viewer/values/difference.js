@@ -44,7 +44,7 @@ export function compareWith(reference) {
   return { valueName: difference.name, reference };
 }
 
-// A reference with heads of this kind is compared by those heads, otherwise by the heads on screen.
+// Subtracts the heads of the reference if they are of this kind, otherwise the heads on screen.
 /** @type {(state: State, reference: Reference | null) => Grid | null} */
 function foldReference(state, reference) {
   if (!reference) return null;

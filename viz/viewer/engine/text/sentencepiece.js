@@ -10,6 +10,7 @@ export const TARGET_CODE = /^>>[^<>\s]+<<$/u; // which tells a model of many lan
 const BYTES = /(?:<0x[0-9A-F]{2}>)+/g;
 
 // `settings` is the value of a tokenizer file of the type "sentencepiece".
+/** @type {(settings: any) => Tokenizer} */
 export function createSentencePiece({ vocabulary, ...settings }) {
   const scores = new Map(Object.entries(settings.scores));
   const cut = settings.algorithm === 'unigram' ? createUnigram(scores) : (text) => bytePairs(scores, text);
@@ -20,7 +21,10 @@ export function createSentencePiece({ vocabulary, ...settings }) {
     return found.map((piece) => ({ id: ids.get(piece) ?? UNK_ID, text: piece }));
   };
   return withVocabulary(vocabulary, segments, {
-    textOf: (pieces) => (settings.byte_fallback ? pieces.replaceAll(BYTES, textOfBytes) : pieces),
+    textOf(pieces) {
+      const text = pieces.filter((piece) => !TARGET_CODE.test(piece)).join('');
+      return settings.byte_fallback ? text.replaceAll(BYTES, textOfBytes) : text;
+    },
     finish: (tokens) =>
       tokens.map((token) => (TARGET_CODE.test(token.piece) ? { ...token, special: true, word: null } : token)),
   });

@@ -26,6 +26,7 @@ export const INVISIBLE =
 
 // Unicode NFC with single spaces, none at either end, and no invisible characters. Half a surrogate pair becomes a
 // question mark.
+/** @type {(text: string) => string} */
 export function normalise(text) {
   const whole = text
     .replaceAll(/\p{Surrogate}/gu, '?')
@@ -35,6 +36,7 @@ export function normalise(text) {
 }
 
 // `settings` is the value of a tokenizer.json. The result has `size`, `encode`, `decode`, `tokens` and `sourceTokens`.
+/** @type {(settings: any) => Tokenizer} */
 export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   const ids = new Map(Object.entries(model.vocab));
   const entries = [];
@@ -55,9 +57,10 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   return withVocabulary(entries, segments);
 }
 
-// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns joined pieces into
-// text, `finish` completes tokens.
-export function withVocabulary(entries, segments, { textOf = (pieces) => pieces, finish = (tokens) => tokens } = {}) {
+// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns pieces into text,
+// `finish` completes tokens.
+/** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (pieces: string[]) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
+export function withVocabulary(entries, segments, { textOf = joined, finish = (tokens) => tokens } = {}) {
   const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
     size: entries.length,
@@ -73,10 +76,14 @@ export function withVocabulary(entries, segments, { textOf = (pieces) => pieces,
     decode(ids) {
       const end = ids.indexOf(EOS_ID);
       const known = (end < 0 ? ids : ids.slice(0, end)).filter((id) => !NEVER_PREDICTED.includes(id));
-      const text = textOf(known.map((id) => entries[id]).join(''));
+      const text = textOf(known.map((id) => entries[id]));
       return text.replaceAll(SPACE, ' ').replaceAll(SPACES_AROUND, '');
     },
   };
+}
+
+function joined(pieces) {
+  return pieces.join('');
 }
 
 function segmentOf(text, ids) {
@@ -99,6 +106,7 @@ function bytePairs(word, ids, ranks) {
 }
 
 // Joins the neighbours of the lowest rank, the leftmost first, until no two have one.
+/** @type {<Part>(given: Part[], rankOf: (one: Part, next: Part) => number, join: (one: Part, next: Part) => Part) => Part[]} */
 export function joinPairs(given, rankOf, join) {
   const parts = [...given];
   const rankAt = (place) =>

@@ -75,12 +75,12 @@ def _muted(
     return {"head": list(head), "text": found.ablated.text}
 
 
-def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
+def _rivals(original: Translation, n_forced: int) -> list[tuple[int, int]]:
     """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
     steps = [
         step
         for step, token in enumerate(original.attention.predicted)
-        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
+        if step >= n_forced and token.word is not None and any(map(str.isalnum, token.text))
     ]
     steps.sort(key=lambda step: original.log_probabilities[step])
     unsure = [step for step in steps if original.log_probabilities[step] < math.log(THRESHOLDS["unsure"])]

@@ -65,7 +65,7 @@ interface MeasuredHeads {
 interface Task {
   model: { name: string };
   source_text: string;
-  source_prefix?: string;
+  language_prefix?: string;
   options?: { beam_size: number; length_penalty: number };
 }
 
@@ -74,7 +74,7 @@ interface TranslationRecord extends Task, MeasuredHeads {
   version: number;
   model: { name: string; title: string };
   text: string;
-  n_prefix?: number;
+  n_forced?: number;
   tokens: { source: Token[]; read: Token[]; predicted: Token[] };
   log_probabilities: number[];
   alternatives: { id: number; text: string; log_probability: number }[][]; // of each step, the likeliest first

@@ -2,7 +2,7 @@
 // instead of compressed text.
 
 import { SCALE } from '../domain/payload.js';
-import { splitPrefix } from '../domain/source_prefix.js';
+import { splitPrefix } from '../domain/language_prefix.js';
 import { measureHeads } from './measures.js';
 import { missingWords } from './omissions.js';
 import { normalise } from './text/tokenizer.js';
@@ -21,12 +21,12 @@ export function payloadOf(translation, identity, asked, settings) {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
     source_text: sentence,
-    source_prefix: prefix,
+    language_prefix: prefix,
     text: translation.text,
     source_language: source,
     target_language: target,
     options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
-    n_prefix: translation.forcedCount,
+    n_forced: translation.forcedCount,
     tokens: translation.tokens,
     log_probabilities: translation.logProbabilities.map(rounded),
     alternatives: translation.alternatives.map((step) =>

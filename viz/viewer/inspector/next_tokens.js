@@ -69,7 +69,7 @@ function toldApart(tokens) {
 }
 
 // How the whole translation was found.
-function factsOf({ log_probabilities: chances, options, n_prefix: given, tokens, timings }) {
+function factsOf({ log_probabilities: chances, options, n_forced: given, tokens, timings }) {
   const facts = [say('log p {value}', { value: fixed(sum(chances), 2) })];
   const { beam_size: beam = 1 } = options ?? {};
   if (beam > 1 && given !== tokens.predicted.length) facts.push(say('beam {size}', { size: beam }));
@@ -78,7 +78,7 @@ function factsOf({ log_probabilities: chances, options, n_prefix: given, tokens,
   return facts.join(' · ');
 }
 
-function stepText({ n_prefix: forced = 0, tokens }, step) {
+function stepText({ n_forced: forced = 0, tokens }, step) {
   const place = { step: step + 1, count: tokens.predicted.length };
   return step < forced
     ? say('step {step} of {count}, its token was given', place)

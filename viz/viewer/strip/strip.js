@@ -171,7 +171,7 @@ function drawTokens({ text, given, notices, chips, legend }, state) {
   legend.scale.style.background = `linear-gradient(90deg, ${colours.filter((_, place) => place % 16 === 0).join()})`;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    const forced = step < (record.n_prefix ?? 0) ? say('forced') : '';
+    const forced = step < (record.n_forced ?? 0) ? say('forced') : '';
     const chance = say('probability {value}', { value: fixed(probability) });
     const target = chip('target', step + 1, token, predicted[step - 1], [forced, chance]);
     target.classList.toggle('hl-forced', Boolean(forced));
@@ -205,7 +205,7 @@ function noticesOf({ notices, said = notices }) {
 }
 
 // The tokens that the person gave; empty without any.
-function givenText({ n_prefix: forced = 0, tokens }) {
+function givenText({ n_forced: forced = 0, tokens }) {
   if (forced === 0) return '';
   if (forced === tokens.predicted.length) return say('all tokens given');
   return sayCount(forced, 'first token given', 'first {count} tokens given');

@@ -110,7 +110,7 @@ function missingWords({ tokens, missing = [] }, { source }) {
 
 // A word of the source in several longer pieces, on which the least likely of the unsure words depends.
 function doubtedWord(record, { source, target }, leaveOneOut) {
-  const { n_prefix: given = 0, tokens } = record;
+  const { n_forced: given = 0, tokens } = record;
   const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
     .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
@@ -125,7 +125,7 @@ function doubtedWord(record, { source, target }, leaveOneOut) {
 // The steps at which the model was in doubt, the least likely first; without any, the least likely of all. Each has its rival; or
 // null, if no other word has a share worth naming.
 function hesitation(record, { target }, known) {
-  const { log_probabilities: chances, n_prefix: given = 0 } = record;
+  const { log_probabilities: chances, n_forced: given = 0 } = record;
   const steps = target
     .flatMap(({ places }) => places)
     .filter((step) => step >= given)
@@ -221,7 +221,7 @@ function neededHeads(importance, known) {
 // The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if
 // that can be written. null if all were decided in the first layer, if more than three were decided last, or if a word never
 // became the likeliest: the search took it for the whole sentence.
-function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
+function lateWords({ n_forced: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
   const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
   const layer = Math.max(...steps.map((step) => leads[step]));
   const late = steps.filter((step) => leads[step] === layer);

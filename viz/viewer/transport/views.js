@@ -89,8 +89,8 @@ export function forceToken(client, step, id) {
 export async function forceTokens(client, forced) {
   const record = await request(client, 'force', { do: 'translate', prefix: forced }, decode);
   if (!record) return;
-  const last = record.tokens.predicted[record.n_prefix - 1];
-  const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_prefix });
+  const last = record.tokens.predicted[record.n_forced - 1];
+  const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_forced });
   open(client.store, record, { type: 'forced', label });
 }
 

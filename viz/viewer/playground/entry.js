@@ -1,6 +1,7 @@
 // Opens the playground: its address, and its code, which the page fetches when it is first needed.
 
-import { courseOfAddress, courseParameters, toAddress } from '../state/permalink.js';
+import { writeCourse } from '../state/linked_choices.js';
+import { courseOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { say } from '../locales/language.js';
@@ -14,7 +15,7 @@ export function isPlayground(address) {
 function withChapter(address, course) {
   const parameters = new URLSearchParams(address.slice(1));
   for (const name of ['learn', 'minutes']) parameters.delete(name);
-  for (const [name, value] of Object.entries(courseParameters(course))) parameters.set(name, String(value));
+  for (const [name, value] of Object.entries(writeCourse(course))) parameters.set(name, String(value));
   return `#${parameters}`;
 }
 

@@ -1,7 +1,8 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
-import { courseOfAddress, courseParameters } from '../state/permalink.js';
+import { writeCourse } from '../state/linked_choices.js';
+import { courseOfAddress } from '../state/permalink.js';
 import { fixed } from '../drawing/numbers.js';
 import { OWN, TASKS } from './tasks.js';
 
@@ -98,7 +99,7 @@ export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
   if (step > 0) parameters.set('step', String(step));
-  const course = courseParameters(courseOfAddress(location.hash));
+  const course = writeCourse(courseOfAddress(location.hash));
   for (const [name, value] of Object.entries(course)) parameters.set(name, String(value));
   const language = chosenLanguage();
   if (language) parameters.set('lang', language);

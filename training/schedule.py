@@ -31,3 +31,11 @@ def learning_rate(config: TrainConfig, step: int, last_step: float | None = None
         return peak * min(1.0, left / max(config.decay_share * last, 1))
     done = after / max(last - warmup, 1)
     return peak * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
+
+
+def last_step(max_steps: int, step: int, steps: int, seconds: float, left: float) -> float:
+    """The step that ends a run after `step`, by its limit or by the seconds that are left.
+
+    The last `steps` took `seconds`. Without any there is no speed yet, and the limit counts.
+    """
+    return min(max_steps, step + max(left, 0) * steps / seconds) if steps else max_steps

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple
 
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
@@ -34,8 +33,9 @@ from model.storage.run import LATEST
 from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
-from training.corpus.batching import Batch, Rows, padding_share, read_ahead
+from training.corpus.batching import padding_share
 from training.corpus.encoding import encode_pairs, train_tokenizers, warn_of_unknown
+from training.corpus.loading import Loaded, Loader
 from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
@@ -63,28 +63,11 @@ from training.run.history import continue_history
 from training.run.probes import ProbeRecorder, readable_sentences
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights, tokenizers_of
-from training.schedule import learning_rate
+from training.schedule import last_step, learning_rate
 
 LOG_EVERY = 50  # steps
 PLAN_EVERY = 10  # steps after which a run with a time limit plans anew how many it will have
 DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the vocabulary
-
-
-class Place(NamedTuple):
-    """A batch and its place in the run."""
-
-    epoch: int
-    done: int  # batches of the epoch, this one included
-    rows: Rows
-
-
-class Loaded(NamedTuple):
-    """A batch as the network reads it."""
-
-    place: Place
-    batch: Batch  # the share of this process
-    tokens: int  # of the target, in all shares
-    weight: float  # of this share
 
 
 class Trainer:
@@ -178,6 +161,8 @@ class Trainer:
         self.batches = self.train.batches(
             config.tokens_per_batch, config.seed, config.pairs_per_batch, mixture.rows
         )
+        state = self.accelerator
+        self.loader = Loader(self.train, self.batches, state.device, state.process_index, state.num_processes)
         if not self.batches.epoch(0):
             raise UserError("The weights of the sources leave no pair in an epoch; give higher weights.")
         self._describe_data(corpus, mixture)
@@ -243,7 +228,8 @@ class Trainer:
     def _loop(self, deadline: float, log: RunLog | None) -> None:
         config, progress = self.config, self.progress
         self.started, self.first_step = time.monotonic(), progress.step
-        batches, self.window = read_ahead(self._load, self._batches()), TrainingWindow(**progress.window)
+        batches = self.loader.stream(progress.epoch, progress.batch)
+        self.window = TrainingWindow(**progress.window)
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, closing(batches), stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
@@ -281,16 +267,11 @@ class Trainer:
         )
 
     def _last_step(self, deadline: float) -> float:
-        """The step that ends the run, by the limit of its steps or by its deadline at its present speed.
-
-        All processes get the answer of the first one, because they must use the same learning rate.
-        """
-        progress, last = self.progress, float(self.config.max_steps)
-        if (steps := progress.step - self.first_step) and deadline < math.inf:
-            now = time.monotonic()
-            last = min(last, progress.step + max(deadline - now, 0) * steps / (now - self.started))
-        answer: float = broadcast_object_list([last])[0]
-        return answer
+        """The step that ends the run: for all processes the first one's, so that their rates are the same."""
+        now, step = time.monotonic(), self.progress.step
+        steps, seconds = step - self.first_step, now - self.started
+        last = last_step(self.config.max_steps, step, steps, seconds, deadline - now)
+        return float(broadcast_object_list([last])[0])
 
     def _score(self, value: float) -> float:
         """A value of `best_by` as a score: higher is better."""
@@ -301,23 +282,6 @@ class Trainer:
         if time.monotonic() >= deadline or stop.is_set():
             self.accelerator.set_trigger()
         return bool(self.accelerator.check_trigger())
-
-    def _batches(self) -> Iterator[Place]:
-        """The batches from the saved position on, epoch after epoch without end."""
-        start = self.progress.batch
-        for epoch in count(self.progress.epoch):
-            for done, rows in enumerate(self.batches.epoch(epoch)[start:], start=start + 1):
-                yield Place(epoch, done, rows)
-            start = 0
-
-    def _load(self, place: Place) -> Loaded:
-        """This process's share of a batch. A process without a row takes one with weight 0."""
-        accelerator, rows = self.accelerator, place.rows
-        share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
-        if not len(share):
-            share, weight = rows[:1], 0.0
-        batch, tokens = self.train[share].collate(accelerator.device), self.batches.target_lengths[rows].sum()
-        return Loaded(place, batch, int(tokens), weight)
 
     def _step(self, batches: Sequence[Loaded], window: TrainingWindow) -> None:
         """One update by the mean gradient over all target tokens of the batches."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -25,18 +25,30 @@ from model.analysis.alignment import (
 )
 from model.analysis.circuits import Push, split_score, writing
 from model.analysis.faithfulness import RemovalTarget, removal_curves
-from model.analysis.jacobian_lens import Measured, load_lens
+from model.analysis.jacobian_lens import load_lens
 from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.lens import Lens, nearness, words_of
 from model.analysis.logit_attribution import StackShares, contributions
-from model.analysis.measures import Kind
 from model.analysis.routes import routes
 from model.analysis.trace import Part, trace
 from model.errors import Sentence, UserError, quote_untrusted
 from model.network.transformer import check_head
 from model.results import KINDS, Head, Source, Token
 from model.translator import Translator
-from viz.payload import TokenValues, token_values
+from viz.answers import (
+    ContributionValues,
+    LensTables,
+    LensValues,
+    LinkValues,
+    MethodLinks,
+    PartValues,
+    RemovalValues,
+    ScoreValues,
+    ShareValues,
+    WritingValues,
+    Written,
+)
+from viz.payload import token_values
 from viz.server.fields import (
     Index,
     KindName,
@@ -50,7 +62,6 @@ from viz.server.fields import (
 
 Values = Callable[..., Mapping[str, object]]
 Found = TypeVar("Found", bound=Mapping[str, object])
-Written = dict[int, TokenValues]  # how the words of an answer are written, by id
 
 
 @dataclass(frozen=True)
@@ -75,24 +86,6 @@ def instrument(name: str, cost: float) -> Callable[[Callable[..., Found]], Calla
         return values
 
     return register
-
-
-class LensTables(TypedDict):
-    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
-
-    words: list[list[list[int]]]
-    log_probabilities: list[Any]
-    chosen: list[Any]
-    leads_from: list[int | None]
-
-
-class LensValues(LensTables):
-    """The same through both lenses."""
-
-    jacobian: LensTables | None  # through the model's Jacobian lens, if it has one
-    encoder: list[Any]  # how near its states, [layer][position], are to its last
-    measured: Measured | None  # what both lenses are worth
-    tokens: Written
 
 
 @instrument("lens", cost=1.0)
@@ -159,26 +152,6 @@ def route_values(
     }
 
 
-class ShareValues(TypedDict):
-    """What each part of a stack adds to a logit."""
-
-    tokens: list[Any]
-    positions: list[Any]
-    heads: dict[str, list[Any]]
-    feed_forward: list[Any]
-    bias: float
-
-
-class ContributionValues(TypedDict):
-    """What each part adds to a logit."""
-
-    logit: float
-    decoder: ShareValues
-    encoder: ShareValues
-    gradient: dict[str, list[Any]]
-    tokens: Written
-
-
 @instrument("contributions", cost=0.8)
 def contribution_values(
     translator: Translator,
@@ -228,25 +201,6 @@ def cell_values(
     }
 
 
-class PartValues(TypedDict):
-    """A part of a state; see `model.analysis.trace.Part`."""
-
-    name: str
-    kind: Kind | None
-    layer: int | None
-    head: int | None
-
-
-class ScoreValues(TypedDict):
-    """A score, [query part][key part]."""
-
-    score: float
-    bias: float
-    query_parts: list[PartValues]
-    key_parts: list[PartValues]
-    matrix: list[list[float]]
-
-
 @instrument("score_split", cost=0.6)
 def score_values(
     translator: Translator,
@@ -268,16 +222,6 @@ def score_values(
         "key_parts": [_part(part) for part in found.key_parts],
         "matrix": rounded(found.matrix),
     }
-
-
-class WritingValues(TypedDict):
-    """Words that a head pushes: ids, each with the change of its logit."""
-
-    weight: float
-    norm: float
-    up: list[tuple[int, float]]
-    down: list[tuple[int, float]]
-    tokens: Written
 
 
 @instrument("writing", cost=0.6)
@@ -302,21 +246,6 @@ def writing_values(
         "down": [_push(push) for push in found.down],
         "tokens": _tokens(translator, [push.word for push in (*found.up, *found.down)], source),
     }
-
-
-class CurveValues(TypedDict):
-    """One way to rank cells; see `model.analysis.faithfulness.Removal`."""
-
-    name: str
-    order: Sequence[int]
-    probabilities: list[float]
-
-
-class RemovalValues(TypedDict):
-    """The probability of a word while cells are removed."""
-
-    curves: list[CurveValues]
-    tokens: Written
 
 
 @instrument("removal", cost=4.0)
@@ -345,29 +274,6 @@ def removal_values(
         ],
         "tokens": _tokens(translator, [ids[step]]),
     }
-
-
-class MethodLinks(TypedDict):
-    """Word links by one method, both ways of joining them; errors against links that were given."""
-
-    name: str
-    head: list[Any] | None
-    shifted: bool
-    agreement: float
-    links: list[list[int]]
-    grown: list[list[int]]
-    unlinked: list[int]
-    errors: dict[str, float] | None
-
-
-class LinkValues(TypedDict):
-    """Word links by each method."""
-
-    methods: list[MethodLinks]
-    coverage: list[float]
-    source_words: list[str]
-    target_words: list[str]
-    gold: list[list[int]] | None
 
 
 @instrument("links", cost=0.4)

@@ -95,7 +95,7 @@ class Payload(HeadTables):
     version: int
     model: dict[str, str]  # name and title
     source_text: str
-    source_prefix: str
+    language_prefix: str
     text: str
     source_language: str
     target_language: str
@@ -130,7 +130,7 @@ def encode(
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
         "source_text": translation.source.sentence,
-        "source_prefix": translation.source.language_prefix,
+        "language_prefix": translation.source.language_prefix,
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
@@ -141,9 +141,9 @@ def encode(
             "read": [token_values(token) for token in record.read],
             "predicted": [token_values(token) for token in record.predicted],
         },
-        "log_probabilities": [_short(value) for value in translation.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in translation.log_probabilities],
         "alternatives": [
-            [{**token_values(one.token), "log_probability": _short(one.log_probability)} for one in step]
+            [{**token_values(one.token), "log_probability": _rounded(one.log_probability)} for one in step]
             for step in translation.alternatives
         ],
         "hypotheses": [encode_hypothesis(one) for one in translation.hypotheses],
@@ -200,7 +200,7 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
     )
     taught = payload.get("taught")  # not in payloads of release 0.1
     code = payload.get("target_code", "")  # in payloads of release 0.2
-    prefix = payload.get("source_prefix", f"{code} " if code else "")
+    prefix = payload.get("language_prefix", f"{code} " if code else "")
     return Translation(
         source=Source(join_prefix(prefix, payload["source_text"]), source, prefix),
         text=payload["text"],
@@ -221,7 +221,7 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
-        n_forced=payload["n_forced"],
+        n_forced=payload["n_forced" if "n_forced" in payload else "n_prefix"],  # the name in release 0.2
         options=SearchOptions(**payload["options"]),
     )
 
@@ -236,7 +236,7 @@ def encode_hypothesis(hypothesis: Hypothesis) -> Mapping[str, object]:
     """Return one translation of a search as plain values."""
     return asdict(hypothesis) | {
         "ids": list(hypothesis.ids),
-        "log_probabilities": [_short(value) for value in hypothesis.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in hypothesis.log_probabilities],
     }
 
 
@@ -309,7 +309,7 @@ def _roles(heads: HeadMeasures) -> list[list[str]]:
     return [[ROLES[role] for role in row] for row in head_roles(heads).tolist()]
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return round(float(value), 6)
 
 

@@ -166,8 +166,8 @@ class KindCorpus:
             ]
             mass = self.explained.get(role)
             return {
-                "nearest": [role, _short(evidence)],
-                "explained": None if mass is None else _short(float(mass[place]) / measures.queries),
+                "nearest": [role, _rounded(evidence)],
+                "explained": None if mass is None else _rounded(float(mass[place]) / measures.queries),
                 **{name: counts[place].tolist() for name, counts in self.histograms.items()},
                 "to": _attended(words, received[place], expected),
                 "from": _attending(self.rows_of, activity[place]),
@@ -285,7 +285,7 @@ def _attended(
     return [
         [
             words[place],
-            _short(float(received[place]) / total),
+            _rounded(float(received[place]) / total),
             round(float(received[place] / expected[place]), 1),
         ]
         for place in best
@@ -302,7 +302,7 @@ def _attending(words: Sequence[str], activity: Float[Tensor, " R"]) -> list[list
     more = {word: sum(values) - mean * len(values) for word, values in of_word.items()}
     best = sorted(more, key=lambda word: (-more[word], word))[:WORDS]
     return [
-        [word, _short(sum(of_word[word]) / len(of_word[word])), len(of_word[word])]
+        [word, _rounded(sum(of_word[word]) / len(of_word[word])), len(of_word[word])]
         for word in best
         if more[word] > 0
     ]
@@ -332,7 +332,7 @@ def heads_over(translations: Iterable[Translation]) -> CorpusHeads:
             for kind, one in pooled.items()
         },
         "even": {
-            kind: {role: _short(even) for role, even in one.even.items()} for kind, one in pooled.items()
+            kind: {role: _rounded(even) for role, even in one.even.items()} for kind, one in pooled.items()
         },
         "heads": {kind: kinds[kind].heads(records) for kind in KINDS},
         "sentences": sentences,
@@ -341,13 +341,13 @@ def heads_over(translations: Iterable[Translation]) -> CorpusHeads:
 
 def _tables(heads: HeadMeasures) -> dict[str, list[list[float]] | None]:
     return {
-        name: None if values is None else [[_short(each) for each in row] for row in values.tolist()]
+        name: None if values is None else [[_rounded(each) for each in row] for row in values.tolist()]
         for name, values in measure_tables(heads).items()
         if name != "offset_queries"
     }
 
 
-def _short(value: float | int) -> float | int:
+def _rounded(value: float | int) -> float | int:
     return round(value, DIGITS)
 
 

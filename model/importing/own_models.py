@@ -105,7 +105,7 @@ def open_own(path: Path, told: Told) -> Opened:
         raise UserError(f"There is no layout {quote_untrusted(name)}; name one of {', '.join(LAYOUTS)}.")
     layout = LAYOUTS[name]
     found = layout.rename(tensors, path)
-    said = layout.read(values, path.parent)
+    said = layout.parse(values, path.parent)
     config = _config(layout, found, said, told, path)
     sides = _sides(layout, found, said, told, path)
     _scale(layout, found, said)

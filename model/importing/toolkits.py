@@ -106,7 +106,7 @@ def _lists(values: Mapping[str, Any], title: str) -> tuple[Words, Words]:
     return source, target  # type: ignore[return-value]
 
 
-def read_jadore(values: Mapping[str, Any], _: Path) -> Said:
+def parse_jadore(values: Mapping[str, Any], _: Path) -> Said:
     """The settings in a checkpoint of jadore801120's Transformer."""
     title = "jadore801120"
     settings = _section(values, "settings", title)
@@ -120,7 +120,7 @@ def read_jadore(values: Mapping[str, Any], _: Path) -> Said:
     return Said(heads, shape, (embedding, embedding, output))
 
 
-def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
+def parse_joey(_: Mapping[str, Any], folder: Path) -> Said:
     """config.yaml and the word lists beside a checkpoint of JoeyNMT."""
     title = "JoeyNMT"
     values = read_yaml(folder / "config.yaml")
@@ -179,7 +179,7 @@ def _of_opennmt(
     )
 
 
-def read_opennmt(values: Mapping[str, Any], _: Path) -> Said:
+def parse_opennmt(values: Mapping[str, Any], _: Path) -> Said:
     """The options and the vocabulary in a checkpoint of OpenNMT-py."""
     title = "OpenNMT-py"
     options = _section(values, "opt", title)
@@ -207,7 +207,7 @@ def read_opennmt(values: Mapping[str, Any], _: Path) -> Said:
     )
 
 
-def read_eole(_: Mapping[str, Any], folder: Path) -> Said:
+def parse_eole(_: Mapping[str, Any], folder: Path) -> Said:
     """config.json and vocab.json of a folder of eole."""
     title = "eole"
     values, vocabulary = read_json(folder / "config.json"), read_json(folder / "vocab.json")
@@ -237,7 +237,7 @@ def read_eole(_: Mapping[str, Any], folder: Path) -> Said:
     return _of_opennmt({"heads": heads}, positions, activation, vocabulary, title)
 
 
-def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
+def parse_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     """The settings in a checkpoint of fairseq, and the dictionaries beside it."""
     title = "fairseq"
     if isinstance(values.get("cfg"), dict):
@@ -275,7 +275,7 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     )
 
 
-def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
+def parse_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
     wanted: dict[str, object] = {

@@ -60,9 +60,10 @@ from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from tests.training.tiny import as_lists
 from training.config import TrainConfig
+from training.corpus.loading import Place
 from training.evaluation.metrics import TrainingWindow
 from training.hardware import bfloat16_pays
-from training.trainer import Place, Trainer
+from training.trainer import Trainer
 
 DEFAULT = TrainConfig("default", "The default shape", "de", "en")
 # Runs in the release's own tree: takes a step for each line it reads, and answers with the step's work.
@@ -96,7 +97,7 @@ class Ours:
     def step(self) -> Work:
         """One update."""
         place = next(self.places)
-        self.trainer._step([self.trainer._load(place)], self.window)
+        self.trainer._step([self.trainer.loader.load(place)], self.window)
         return self.pairs.work(place.rows.tolist())
 
     def race(self, peer: str, turns: int) -> Race:

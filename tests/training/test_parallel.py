@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -25,11 +25,12 @@ from model.storage.run import LATEST
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, prepared, run, word_list
+from training.corpus.loading import Place
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
 from training.run.damage import BEST
 from training.run.directory import EVALUATION, SAMPLES
-from training.trainer import Place, Trainer
+from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
@@ -38,13 +39,12 @@ TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
 def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes: int) -> list[torch.Tensor]:
     """The gradients of process `index` of several, of which the mean is taken."""
     trainer.accelerator = SimpleNamespace(
-        process_index=index,
         num_processes=processes,
         device=torch.device("cpu"),
         backward=torch.Tensor.backward,
     )
     trainer.model.zero_grad()
-    loaded = trainer._load(Place(0, 1, rows))
+    loaded = replace(trainer.loader, process=index, processes=processes).load(Place(0, 1, rows))
     trainer._backward(loaded, loaded.tokens)
     return [parameter.grad.clone() for parameter in trainer.model.parameters()]
 
@@ -79,7 +79,8 @@ def test_the_gradients_of_a_step_travel_between_processes_once(tmp_path, data, m
 
     monkeypatch.setattr(trainer.accelerator, "no_sync", no_sync)
     monkeypatch.setattr(trainer, "_backward", noted)
-    trainer._step([*map(trainer._load, islice(trainer._batches(), 3))], TrainingWindow())
+    with closing(trainer.loader.stream(0, 0)) as batches:
+        trainer._step([*islice(batches, 3)], TrainingWindow())
     assert alone == [True, True, False]
 
 

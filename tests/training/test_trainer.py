@@ -36,12 +36,13 @@ from tests.training.tiny import (
     write_lines,
 )
 from training.config import TrainConfig
+from training.corpus.loading import Place
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
 from training.run.damage import BEST, SNAPSHOTS
 from training.run.directory import CURVES, EVALUATION, RUN, SAMPLES, SPLIT, STATE, read_run
 from training.schedule import learning_rate
-from training.trainer import Place, Trainer
+from training.trainer import Trainer
 
 # A whole run
 
@@ -176,7 +177,7 @@ def test_accumulated_batches_make_the_step_of_one_batch_that_holds_them_all(tmp_
         trainer.model.load_state_dict(start)
         trainer.optimizer.state.clear()
         window = TrainingWindow()
-        trainer._step([trainer._load(Place(0, 1, rows)) for rows in batches], window)
+        trainer._step([trainer.loader.load(Place(0, 1, rows)) for rows in batches], window)
         results.append((window.values()["loss"], window.values()["gradient_norm"]))
     assert results[0] == pytest.approx(results[1], rel=1e-5)
 
@@ -330,7 +331,7 @@ def test_the_taught_head_learns_its_links_and_is_named_in_the_config(tmp_path):
 def test_a_run_without_alignments_is_untaught(tmp_path, data):
     trainer = prepared(REVERSE, data, tmp_path / "run")
     assert trainer.model.config.taught_head is None
-    trainer._step([trainer._load(next(trainer._batches()))], window := TrainingWindow())
+    trainer._step([trainer.loader.load(next(trainer.loader.places(0, 0)))], window := TrainingWindow())
     assert "alignment_loss" not in window.values()
 
 

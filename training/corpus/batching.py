@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import collections.abc
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,10 +22,6 @@ Rows = NDArray[np.int64]
 # Even widths and multiples of sixteen rows leave a third of the different shapes. The CPU prepares its
 # matrix products anew for each new shape, which took a fifth of the time.
 WIDTHS, ROWS = 2, 16
-AHEAD = 4  # batches; on a GPU loading one takes a third of the time of a step
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -101,20 +94,6 @@ class Batch(NamedTuple):
     read: Int[Tensor, "B T"]
     labels: Int[Tensor, "B T"]
     links: Float[Tensor, "B T S"] | None = None
-
-
-def read_ahead(load: Callable[[T], R], items: Iterator[T]) -> collections.abc.Generator[R, None, None]:
-    """`load` of each item, in order; another thread loads the next AHEAD items while the caller computes."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = deque(pool.submit(load, item) for item in islice(items, AHEAD))
-        try:
-            while coming:
-                loaded = coming.popleft().result()
-                coming.extend(pool.submit(load, item) for item in islice(items, 1))
-                yield loaded
-        finally:
-            for future in coming:
-                future.cancel()
 
 
 @dataclass(frozen=True)

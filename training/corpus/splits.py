@@ -17,9 +17,9 @@ from training.corpus.cleaning import clean
 from training.corpus.links import with_links
 from training.corpus.mixing import check_weights, concatenate, numbered_origins, origins, without_unused
 from training.corpus.sources import (
+    fetch_pairs,
     left_out,
     random_words,
-    read_hub,
     read_training,
     read_validation,
     read_words,
@@ -59,7 +59,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
         validation = concatenate_datasets(parts) if parts else None
         unread = [name for d in directories for name in left_out(d, languages)]
     elif config.hub:
-        pairs, validation = read_hub(*config.hub, languages)
+        pairs, validation = fetch_pairs(*config.hub, languages)
     else:
         raise UserError(
             "This recipe reads local files: give --data DIR with "

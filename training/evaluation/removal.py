@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from tqdm import tqdm
 
 from model.analysis.ablation import importance
-from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
+from model.analysis.patching import HeadOutputs, Rows, ablation_gates, head_outputs, mean_outputs
 from model.network.masks import padding_mask
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head
@@ -118,7 +118,7 @@ class Costs:
     def loss(self, heads: Sequence[Head], baseline: HeadOutputs | None = None) -> float:
         """Nats of a reference token, mean over tokens, with these heads at zero or at the baseline."""
         rows = Rows(self.source.shape[1], self.target.shape[1])
-        gates = intervention(self.model.config, heads, rows, baseline)
+        gates = ablation_gates(self.model.config, heads, rows, baseline)
         encoded = self.model.encode(self.source, padding_mask(self.source, PAD_ID), gates)
         hidden = self.model.decode(self.read, encoded, gates).hidden
         logits = self.model.output(hidden).flatten(0, 1)

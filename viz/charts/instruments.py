@@ -13,9 +13,9 @@ import torch
 
 from model import Head, Translator
 from model.results import HeadValues, Translation
+from viz.answers import PartValues
 from viz.charts.head_maps import ACCENT, CHANGES, LAMP, LINE, head_map, importance_map
 from viz.instruments import (
-    PartValues,
     contribution_values,
     lens_values,
     link_values,

@@ -165,10 +165,13 @@ class Calls:
         root = "/gradio_api"
         return [
             *(Route(f"{root}/call/{v2}{{name}}", self.start, methods=["POST"]) for v2 in ("v2/", "")),
-            *(Route(f"{root}/call/{v2}{{name}}/{{call}}", self.read, methods=["GET"]) for v2 in ("v2/", "")),
+            *(
+                Route(f"{root}/call/{v2}{{name}}/{{call}}", self.stream, methods=["GET"])
+                for v2 in ("v2/", "")
+            ),
             Route(f"{root}/component_server", self.ask, methods=["POST"]),
             Route(f"{root}/queue/join", self.join, methods=["POST"]),
-            Route(f"{root}/queue/data", self.read_session, methods=["GET"]),
+            Route(f"{root}/queue/data", self.stream_session, methods=["GET"]),
         ]
 
     async def ask(self, request: Request) -> Response:
@@ -195,7 +198,7 @@ class Calls:
         name = self.functions.get(function) if isinstance(function, int) else None
         return self._note(name, request, await request.body())
 
-    async def read(self, request: Request) -> Response:
+    async def stream(self, request: Request) -> Response:
         """Compute one call and stream its result."""
         call = self.inbox.pop(self.inbox.calls.get(request.path_params["call"]))
         if call is None:
@@ -208,7 +211,7 @@ class Calls:
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def read_session(self, _: Request) -> Response:
+    async def stream_session(self, _: Request) -> Response:
         """Compute the calls of a session, one after the other, and stream the results."""
         client = asking.get(NOBODY)
         if not self.inbox.next_of(client):

@@ -21,11 +21,11 @@ def call_of(request: ExportRequest) -> tuple[str, Arguments]:
     if request.heads:
         heads = [list(head) for head in request.heads]
         about = {"text": request.text, "heads": heads, **options, "forced": request.forced}
-        return "mute", about | _intervention(request)
+        return "mute", about | _baseline_of(request)
     return "attention", {"text": request.text, **options, "forced": request.forced}
 
 
-def _intervention(request: ExportRequest) -> dict[str, object]:
+def _baseline_of(request: ExportRequest) -> dict[str, object]:
     """What the muted heads give and where; empty for nothing in all rows, which the endpoint assumes."""
     names = ("baseline", "sample", "other", "row")
     is_usual = request.baseline == "zero" and request.row is None

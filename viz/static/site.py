@@ -205,7 +205,7 @@ def _deflated(text: str) -> bytes:
 
 def _task_of(payload: Payload) -> Mapping[str, object]:
     """What a request for this translation says besides the model."""
-    prefix = {"source_prefix": payload["source_prefix"]} if payload["source_prefix"] else {}
+    prefix = {"language_prefix": payload["language_prefix"]} if payload["language_prefix"] else {}
     return {"text": payload["source_text"], **payload["options"], **prefix}
 
 
@@ -213,7 +213,7 @@ def _address_of(payload: Payload) -> str:
     """The address of a translation, as viz/viewer/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
-    if prefix := payload["source_prefix"]:
+    if prefix := payload["language_prefix"]:
         task["to"] = ",".join(each[2:-2] for each in TARGET_CODE.findall(prefix)) or prefix
     return f"#{urlencode(task | {'beam': options['beam_size'], 'alpha': options['length_penalty']})}"
 

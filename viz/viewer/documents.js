@@ -146,8 +146,8 @@ function element(type, id, content) {
 function siteOf(site, identity, payload) {
   const { name, title, language } = identity;
   const own = (table) => (Object.hasOwn(table ?? {}, name) ? { [name]: table[name] } : {});
-  const { source_text: text, source_prefix: prefix, options } = payload;
-  const task = { text, ...options, ...(prefix ? { source_prefix: prefix } : {}) };
+  const { source_text: text, language_prefix: prefix, options } = payload;
+  const task = { text, ...options, ...(prefix ? { language_prefix: prefix } : {}) };
   const readers = Object.entries(site.readers).filter(([, model]) => model === name);
   return {
     first: name,

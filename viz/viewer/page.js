@@ -6,7 +6,7 @@ import { escaped } from './domain/files.js';
 import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
-import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { fittingPrefix, splitPrefix } from './domain/language_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
 import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
@@ -99,7 +99,7 @@ export async function showTranslation(text, model, beam, penalty) {
       ),
     };
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, forced: [] };
-  if (prefix) question.source_prefix = prefix;
+  if (prefix) question.language_prefix = prefix;
   drawPrefix();
   offerLanguages(find('#hl-language select'), takeLanguage);
   const { client, show } = await whenMounted;
@@ -350,7 +350,7 @@ function update(properties) {
 // The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
 // the sentence: the prefix of the record on screen, if the model can read it.
 /** @type {Page['otherModels']} */
-function otherModels({ model: own, source_prefix: prefix = '' }) {
+function otherModels({ model: own, language_prefix: prefix = '' }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];

@@ -65,7 +65,7 @@ interface MeasuredHeads {
 interface Task {
   model: { name: string };
   source_text: string;
-  source_prefix?: string;
+  language_prefix?: string;
   options?: { beam_size: number; length_penalty: number };
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,14 +10,12 @@ from hypothesis import strategies as st
 from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.training.tiny import as_lists, collate
 from training.corpus.batching import (
-    AHEAD,
     ROWS,
     WIDTHS,
     IdRows,
     TokenBatches,
     padded,
     padding_share,
-    read_ahead,
 )
 
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=80)
@@ -144,21 +141,6 @@ def test_few_different_shapes(lengths, budget):
         [[5] * a for a, _ in lengths] or [[5]], [[5] * b for _, b in lengths] or [[5]], torch.device("cpu")
     )
     assert all(ids.shape[1] % WIDTHS == 0 for ids in (batch.source, batch.read, batch.labels))
-
-
-def test_items_are_loaded_ahead_in_order_and_errors_reach_the_caller():
-    begun: list[int] = []
-
-    def load(item: int) -> int:
-        begun.append(item)
-        return 10 // (7 - item)
-
-    items = read_ahead(load, iter(range(20)))
-    assert [next(items) for _ in range(3)] == [10 // 7, 10 // 6, 10 // 5]
-    with pytest.raises(ZeroDivisionError):
-        list(items)
-    assert begun == sorted(begun)
-    assert max(begun) <= 7 + AHEAD
 
 
 @given(st.lists(st.lists(st.integers(4, 9), max_size=5), min_size=1, max_size=9), st.data())

@@ -36,7 +36,7 @@ from training.corpus.encoding import (
     encode_pairs,
     train_tokenizers,
 )
-from training.corpus.sources import read_hub, read_training
+from training.corpus.sources import fetch_pairs, read_training
 from training.corpus.splits import read_corpus
 
 LANGUAGES = ("de", "en")
@@ -284,12 +284,12 @@ def hub_directory(directory, kind: str, **parts) -> str:
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_hub_rows_become_pairs_and_a_validation_part_is_used_if_there_is_one(tmp_path, kind):
     path = hub_directory(tmp_path / "data", kind, train=ROWS[:25], validation=ROWS[25:])
-    parts = [pairs_of(part) for part in read_hub(path, None, LANGUAGES)]
+    parts = [pairs_of(part) for part in fetch_pairs(path, None, LANGUAGES)]
     assert parts == [sentences(30)[:25], sentences(30)[25:]]
     path = hub_directory(tmp_path / "whole", kind, train=ROWS)
-    train, validation = read_hub(path, None, LANGUAGES)
+    train, validation = fetch_pairs(path, None, LANGUAGES)
     assert (pairs_of(train), validation) == (sentences(30), None)
-    train, _ = read_hub(path, None, ("en", "de"))
+    train, _ = fetch_pairs(path, None, ("en", "de"))
     assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
 
 
@@ -298,7 +298,7 @@ def test_hub_texts_are_normalised_and_missing_ones_count_as_empty(tmp_path):
         {"translation": {"de": unicodedata.normalize("NFD", " schöne\u2028Grüße "), "en": "regards"}},
         {"translation": {"de": None, "en": "nothing"}},
     ]
-    train, _ = read_hub(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
+    train, _ = fetch_pairs(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
     assert pairs_of(train) == [("schöne Grüße", "regards"), ("", "nothing")]
     assert clean(train)[1]["empty"] == 1
 
@@ -319,13 +319,13 @@ def test_local_files_are_used_instead_of_the_hub(tmp_path):
 
 def test_hub_data_that_is_missing_lacks_a_language_or_a_training_part_is_named(tmp_path):
     with pytest.raises(UserError, match="could not be loaded .* or give --data DIR"):
-        read_hub(str(tmp_path / "absent"), None, LANGUAGES)
+        fetch_pairs(str(tmp_path / "absent"), None, LANGUAGES)
     path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
     with pytest.raises(UserError, match="has no fr sentences"):
-        read_hub(path, None, ("de", "fr"))
+        fetch_pairs(path, None, ("de", "fr"))
     path = hub_directory(tmp_path / "untrained", "parquet", validation=ROWS)
     with pytest.raises(UserError, match="has no training part"):
-        read_hub(path, None, LANGUAGES)
+        fetch_pairs(path, None, LANGUAGES)
 
 
 # Word lists

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { codesOf, prefixOfWritten, prefixOfCodes, writtenPrefix, splitPrefix } from '../viewer/domain/source_prefix.js';
+import {
+  codesOf,
+  prefixOfWritten,
+  prefixOfCodes,
+  writtenPrefix,
+  splitPrefix,
+} from '../viewer/domain/language_prefix.js';
 import { asksFor, prefixOfAddress } from '../viewer/state/permalink.js';
 import { speak } from '../viewer/locales/language.js';
 import { nameLanguages } from '../viewer/prefix/names.js';
@@ -28,7 +34,7 @@ test('an address names codes or a prompt', () => {
   assert.deepEqual(codesOf(prefixOfCodes(['>>deu<<', '>>fra<<'])), ['>>deu<<', '>>fra<<']);
   assert.equal(prefixOfAddress('#text=Hund&to=fra'), '>>fra<< '); // a link of release 0.2
   assert.equal(prefixOfAddress('#text=Hund'), null);
-  const record = { model: { name: 'm' }, source_text: 'Hund', source_prefix: '>>fra<< ' };
+  const record = { model: { name: 'm' }, source_text: 'Hund', language_prefix: '>>fra<< ' };
   assert.ok(asksFor('#model=m&text=Hund&to=fra', record));
   assert.ok(!asksFor('#model=m&text=Hund&to=deu,fra', record));
 });

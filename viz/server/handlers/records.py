@@ -15,7 +15,7 @@ from model import Translation, Translator
 from model.analysis.corpus import CorpusHeads, load_heads
 from model.decoding.options import SearchOptions
 from model.errors import UserError
-from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
+from model.instruments import Baseline, ablate, mean_baseline, sentence_baseline
 from model.results import KINDS, AblationResult
 from viz.about import NO_STUDY
 from viz.export import files
@@ -98,7 +98,7 @@ def _without_heads(
     baseline: Baseline,
     target: list[int] | None = None,
 ) -> AblationResult:
-    return intervene(
+    return ablate(
         translator,
         request.text,
         request.heads,
@@ -171,7 +171,7 @@ def export(translator: Translator, request: ExportRequest) -> Mapping[str, objec
     """
     if request.shows_muted:
         translation = _without_heads(translator, request, _baseline(translator, request)).ablated
-        payload = payload_of(translator, request, translation) | {"muted": request.intervention}
+        payload = payload_of(translator, request, translation) | {"muted": request.muted}
     else:
         translation = run_translation(translator, request, forced=request.forced)
         payload = payload_of(translator, request, translation)

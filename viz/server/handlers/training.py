@@ -12,7 +12,7 @@ from model import Translation, Translator
 from model.errors import Sentence, UserError, said
 from model.results import Source
 from model.storage.probes import PROBES, Part, Probes
-from model.storage.run import goes_on, record_directory
+from model.storage.run import goes_on, history_directory
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.about import NO_CURVES, no_training
 from viz.payload import HeadTables, Payload, encode_measures
@@ -135,7 +135,7 @@ def training_heads(translator: Translator, request: TrainingSentenceRequest) -> 
 def _probes(translator: Translator) -> tuple[Path, Probes]:
     if translator.directory is None:
         raise UserError(no_training(translator))
-    directory = record_directory(translator.directory)
+    directory = history_directory(translator.directory)
     try:
         return directory, _load_probes(directory, _changed_at(directory / PROBES))
     except UserError as error:  # only logged, because its message names a path of the server

@@ -71,13 +71,13 @@ export function answer(loaded, asked, pause) {
 }
 
 // With what stands before each sentence.
-function withPrefix({ source_prefix: prefix = '', ...asked }) {
+function withPrefix({ language_prefix: prefix = '', ...asked }) {
   const join = (text) => (prefix && normalise(text) ? prefix + text : text);
   const given = Object.entries(asked).map(([name, value]) => {
     if (SENTENCES.includes(name)) return [name, join(value)];
     return [name, LISTS.includes(name) ? value.map(join) : value];
   });
-  return { source_prefix: prefix, ...Object.fromEntries(given) };
+  return { language_prefix: prefix, ...Object.fromEntries(given) };
 }
 
 function payload({ identity, settings }, asked, translation) {
@@ -142,7 +142,7 @@ async function exported(loaded, asked, pause) {
     return filesOf(translation, payload(loaded, asked, translation), settings.generator);
   }
   const { ablated } = await mutedOf(loaded, asked, pause);
-  const { heads, baseline = 'zero', other = '', row = null, source_prefix: prefix } = asked;
+  const { heads, baseline = 'zero', other = '', row = null, language_prefix: prefix } = asked;
   const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
   return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }

@@ -2,7 +2,7 @@
 // instead of compressed text.
 
 import { SCALE } from '../domain/payload.js';
-import { splitPrefix } from '../domain/source_prefix.js';
+import { splitPrefix } from '../domain/language_prefix.js';
 import { measureHeads } from './measures.js';
 import { missingWords } from './omissions.js';
 import { normalise } from './text/tokenizer.js';
@@ -21,7 +21,7 @@ export function payloadOf(translation, identity, asked, settings) {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
     source_text: sentence,
-    source_prefix: prefix,
+    language_prefix: prefix,
     text: translation.text,
     source_language: source,
     target_language: target,

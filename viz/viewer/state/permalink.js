@@ -4,7 +4,7 @@
 import { LIMITS } from '../domain/limits.js';
 import { KINDS, forcedIds, targetIds } from '../domain/payload.js';
 import { importanceOf } from './measures.js';
-import { prefixOfWritten, writtenPrefix } from '../domain/source_prefix.js';
+import { prefixOfWritten, writtenPrefix } from '../domain/language_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { LINKED_CHOICES, linkOfValue, parseCourse, writeCourse } from './linked_choices.js';
 import { LONGEST_NAME, LONGEST_TEXT, hashOf, headsOf, idsOf, numberOf, parse, textOf } from './parameters.js';
@@ -44,7 +44,7 @@ function taskParameters(record) {
   /** @type {{ [name: string]: string | number }} */
   const parameters = { model: record.model.name };
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
-  if (record.source_prefix) parameters.to = writtenPrefix(record.source_prefix);
+  if (record.language_prefix) parameters.to = writtenPrefix(record.language_prefix);
   const { beam_size: beam = GREEDY, length_penalty: alpha = 1 } = record.options ?? {};
   if (beam > GREEDY) parameters.beam = beam;
   if (alpha !== 1) parameters.alpha = alpha;
@@ -139,7 +139,7 @@ export function courseOfAddress(address) {
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
 /** @type {(address: string, record: TranslationRecord) => boolean} */
-export function asksFor(address, { model, source_text: text, options, source_prefix: prefix = '' }) {
+export function asksFor(address, { model, source_text: text, options, language_prefix: prefix = '' }) {
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
   const sameOptions =

@@ -170,8 +170,7 @@ def _connect_translation(page: gr.Blocks, made: Mapping[Widget, Any], site: Mapp
     opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
     openings = [event(None, None, **opened) for event in (page.load, made[widgets.VIEWER].submit)]
     chosen = [example.click(None, example, sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples]
-    switching: dict[str, Any] = {"outputs": [sentence, *examples], "js": CHOOSE_MODEL}
-    switched = model.input(None, [sentence, model], **switching, **PRIVATE)
+    switched = model.input(None, [sentence, model], [sentence, *examples], js=CHOOSE_MODEL, **PRIVATE)
     triggers = (made[widgets.TRANSLATE].click, sentence.submit, made[widgets.PREFIX].input)
     done = (event.then for event in (*openings, switched, *chosen))
     outputs = [made[widgets.MESSAGE], made[widgets.EXPORT]]
@@ -191,7 +190,7 @@ def _connect_export(made: Mapping[Widget, Any]) -> None:
 
 def _read_address(site: Mapping[str, Any]) -> str:
     """The call that replaces the page's inputs by the values of its link, as far as they are valid."""
-    return f"async () => (await loading).readAddress({json.dumps(site)})"
+    return f"async () => (await loading).takeAddress({json.dumps(site)})"
 
 
 def main(

@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from model.command_line import run
+from model.command_line import on_gpu, run
 from model.decoding.options import LENGTH_PENALTY, SearchOptions
 from model.errors import UserError
 from model.files import decode_lines, read_lines
@@ -51,6 +51,7 @@ def translate(
     options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
     sentences = [one.strip() for one in text] or list(decode_lines(sys.stdin.buffer, "Standard input"))
     translator = Translator.load(find_model(model, models))
+    translator = translator if text else on_gpu(translator)
     found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
     results = translator.translate_lines(sentences, options)
     # disable=None shows progress only if standard error is a terminal.

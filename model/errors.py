@@ -19,9 +19,9 @@ class Sentence(str):
     """
 
     template: str
-    values: dict[str, Any]
+    values: dict[str, object]
 
-    def __new__(cls, template: str, **values: Any) -> Sentence:
+    def __new__(cls, template: str, **values: object) -> Sentence:
         sentence = super().__new__(cls, template.format(**values) if values else template)
         sentence.template, sentence.values = template, values
         return sentence

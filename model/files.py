@@ -102,12 +102,12 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
         raise UserError(f"{path} is not valid JSON ({error}); copy it again.") from error
 
 
-def read_yaml(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> dict[str, Any]:
+def read_yaml(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> dict[str, object]:
     """The settings in a YAML file, as data. Raises UserError if it is broken or no mapping of names."""
     return parse_yaml(read_text(path, max_bytes), path)
 
 
-def parse_yaml(text: str, path: Path) -> dict[str, Any]:
+def parse_yaml(text: str, path: Path) -> dict[str, object]:
     """As `read_yaml`; `path` is named in the message."""
     try:
         # An alias, which a few bytes can repeat without end, is in no file of settings.
@@ -133,8 +133,8 @@ def _lies_in_its_directory(path: Path) -> bool:
     return target.is_relative_to(directory) or cached
 
 
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    values: dict[str, object] = {}
     for name, value in pairs:
         if name in values:
             raise ValueError(f"the name {quote_untrusted(name)} is repeated")
@@ -245,5 +245,5 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import torch
+
 from model.decoding.options import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.notices import language, source_notices
@@ -17,7 +19,7 @@ from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normal
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
-BATCH_TOKENS = 4096  # of one side of a batch
+BATCH_TOKENS, GPU_BATCH_TOKENS = 4096, 65_536
 DROPPED = Sentence("Invisible characters, such as soft hyphens, were left out of the sentence.")
 NOTHING = Sentence("There is nothing to translate; type a sentence.")
 
@@ -135,6 +137,11 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
             )
         )
     return ids
+
+
+def batch_tokens(device: torch.device) -> int:
+    """How many tokens of one side a batch has at most: a GPU needs many rows to be busy."""
+    return BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS
 
 
 def batches_by_length(lengths: Mapping[int, int], max_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:

@@ -1,4 +1,4 @@
-"""Instruments that need whole translations: interventions with a baseline, and surveys of many sentences.
+"""Instruments that need whole translations: ablations with a baseline, and surveys of many sentences.
 
 The others are functions of `model.analysis` on the ids of one pair, `Translator.pair`.
 """
@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from model.analysis.corpus import heads_over
+from model.analysis.corpus import CorpusHeads, heads_over
 from model.analysis.jacobian_lens import mean_jacobians, measure, save_lens
-from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
+from model.analysis.patching import HeadOutputs, Rows, ablation_gates, head_outputs, mean_outputs
 from model.decoding.options import LENGTH_PENALTY, PAGE_BEAM, SearchOptions
 from model.errors import Sentence, UserError
 from model.inputs import NOTHING
@@ -76,7 +76,7 @@ def sentence_baseline(translator: Translator, other: str) -> Baseline:
     return Baseline(outputs, "sentence", 0, translation.text)
 
 
-def intervene(
+def ablate(
     translator: Translator,
     text: str,
     heads: Iterable[Head],
@@ -88,7 +88,7 @@ def intervene(
     target: str | Sequence[int] | None = None,
     forced: str | Sequence[int] = (),
 ) -> AblationResult:
-    """Translate with the heads' outputs replaced by a baseline, in all rows or in one; see `intervention`.
+    """Translate with the heads' outputs replaced by a baseline, in all rows or in one; see `ablation_gates`.
 
     Zero in all rows, the default, is `Translator.mute`. A row is a row of the source for heads of the
     encoder, and a step of the translation for the others. Raises UserError as `Translator.mute` does, and
@@ -110,7 +110,7 @@ def intervene(
     limit = options.limit(source)
     config = translator.checkpoint.model.config
     outputs = None if baseline is None else baseline.outputs
-    gates = intervention(config, heads, Rows(source, max(limit, steps)), outputs, row)
+    gates = ablation_gates(config, heads, Rows(source, max(limit, steps)), outputs, row)
     gates = gates.to(translator.device)
     return translator.compare(original, heads, gates, beam_size, length_penalty, forced)
 
@@ -129,12 +129,12 @@ def survey_sentences(
 
 def measure_corpus(
     translator: Translator, sentences: Sequence[str], count: Callable[[Iterable[Any]], Iterable[Any]] = iter
-) -> dict[str, Any]:
+) -> CorpusHeads:
     """Every head over the model's own translations of these sentences; see `model.analysis.corpus`."""
     return measure_translations(translate_corpus(translator, sentences, count))
 
 
-def measure_translations(translations: Sequence[Translation]) -> dict[str, Any]:
+def measure_translations(translations: Sequence[Translation]) -> CorpusHeads:
     """Every head over what `translate_corpus` gives."""
     return heads_over(translations) | {"beam": PAGE_BEAM}
 
@@ -176,7 +176,7 @@ def make_lens(
     ]
     fitted = [pair[:2] for pair in pairs[:: -(-len(pairs) // LENS_SENTENCES)]]
     matrices = mean_jacobians(model, count(fitted))
-    measured = {"fitted": len(fitted), **measure(model, matrices, pairs)}
+    measured = measure(model, matrices, pairs) | {"fitted": len(fitted)}
     return save_lens(matrices["decoder"], measured, directory)
 
 

@@ -24,7 +24,7 @@ from model.decoding.options import LENGTH_PENALTY, SearchOptions, length_penalty
 from model.decoding.search import Candidate
 from model.errors import Sentence, TooLongError, UserError
 from model.importing.exporting import Exported
-from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, parse_source, source_ids, target_ids
+from model.inputs import MAX_TOKENS, batch_tokens, batches_by_length, parse_source, source_ids, target_ids
 from model.network.transformer import HeadGates
 from model.notices import find_notices
 from model.results import (
@@ -149,7 +149,7 @@ class Translator(OnHub):
         source, ids = self._scored(text, target)
         encoded = self.inference.encode(self._batch(source), gates)
         started = time.perf_counter()
-        steps = self.inference.read(encoded, ids, gates)
+        steps = self.inference.score(encoded, ids, gates)
         result = self._translation(source, encoded, ids, len(ids), steps, SearchOptions(), gates)
         record = 1000 * (time.perf_counter() - started)
         return replace(result, timings={"encode": encoded.milliseconds, "record": record})
@@ -201,7 +201,7 @@ class Translator(OnHub):
         source, start = self._given(original.source, target_ids(self.checkpoint, forced))
         n_forced = len(start)
         encoded = self.inference.encode(self._batch(source), gates)
-        steps = self.inference.read(encoded, original.ids, gates)
+        steps = self.inference.score(encoded, original.ids, gates)
         if beam_size == 1 and list(original.ids[:n_forced]) == start:
             limit = options.limit(len(source.tokens))
             start = list(original.ids[: greedy_start(steps, original.ids, n_forced, limit)])
@@ -283,7 +283,7 @@ class Translator(OnHub):
             first = tuple(self.checkpoint.source_tokenizer.first_ids(texts[place]))
             beginnings.setdefault(first, {})[place] = len(row)
         for first, lengths in beginnings.items():
-            for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
+            for places in batches_by_length(lengths, batch_tokens(self.device) // options.beam_size):
                 source = pad([rows[place] for place in places]).to(self.device)
                 batch = self.inference.search_batch(source, options, gates, exact, first)
                 for place, found in zip(places, batch, strict=True):
@@ -337,7 +337,7 @@ class Translator(OnHub):
             candidates, steps = self.inference.search(encoded, options, gates, start, tree)
         searched = time.perf_counter()
         target = candidates[0].ids if candidates else start
-        steps = steps or self.inference.read(encoded, target, gates)
+        steps = steps or self.inference.score(encoded, target, gates)
         result = self._translation(source, encoded, target, n_forced, steps, options, gates)
         hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
         search, record = 1000 * (searched - started), 1000 * (time.perf_counter() - searched)

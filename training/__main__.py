@@ -14,7 +14,7 @@ import tyro
 from tqdm import tqdm
 
 from model.analysis.corpus import save_heads
-from model.command_line import run
+from model.command_line import on_gpu, run
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
@@ -93,7 +93,7 @@ def run_evaluate(
         target_language: Code of the language to translate into, of a model that has several.
         as_json: Print one JSON object.
     """
-    translator = Translator.load(model)
+    translator = on_gpu(Translator.load(model))
     code = target_code(translator.checkpoint.info, target_language)
     found = evaluate(translator, source, reference, beam, code)
     scores, untranslated = found.scores, found.too_long + found.unreadable

@@ -165,7 +165,7 @@ class SequenceLoss(nn.Module):
     def forward(self, batch: Batch) -> LossTerms:
         """Summed losses of the real target tokens; without smoothing in eval mode."""
         fused = compiled_kernels(batch.source.device)
-        if self.training and fused and fused.supports(self.model.config):
+        if self.training and fused and not self.model.config.only_torch:
             output = DecoderOutput(*fused.forward_pass(self.model, batch))
         else:
             output = decoder_output(self.model, batch)

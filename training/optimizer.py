@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -43,17 +44,17 @@ class MuonAdamW(Optimizer):
     matrices, although a layer stores them as one.
     """
 
-    def __init__(self, model: Transformer, factor: float, dtype: torch.dtype, **adamw: Any) -> None:
-        """Take the settings of AdamW, and for Muon a factor of the rate and the type of its products."""
+    def __init__(self, model: Transformer, config: TrainConfig, dtype: torch.dtype) -> None:
+        """Take the settings of both, and the type of Muon's products."""
         # The table of relative positions, which all layers share, is not a matrix that multiplies.
         parts = [module for layer in (*model.encoder, *model.decoder) for module in layer.modules()]
         matrices = [part.weight for part in parts if isinstance(part, nn.Linear)]
         attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
         self.packed = {attention.project.weight for attention in attentions}
-        self.factor, self.dtype = factor, dtype
-        super().__init__(matrices, {"lr": 0.0, "weight_decay": adamw["weight_decay"]})
+        self.factor, self.dtype = config.muon_learning_rate / config.peak_learning_rate, dtype
+        super().__init__(matrices, {"lr": 0.0, "weight_decay": config.weight_decay})
         chosen = set(matrices)
-        self.adamw = AdamW([each for each in model.parameters() if each not in chosen], fused=True, **adamw)
+        self.adamw = _adamw([each for each in model.parameters() if each not in chosen], config)
         self.adamw.state = self.state
         self.add_param_group(self.adamw.param_groups[0])
 
@@ -62,38 +63,37 @@ class MuonAdamW(Optimizer):
         """Update all parameters by their gradients."""
         self.adamw.step()
         group = self.param_groups[0]
-        rate = group["lr"] * self.factor
+        weights, rate = group["params"], group["lr"] * self.factor
+        torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
         same_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
-        for weight in group["params"]:
-            weight.mul_(1 - rate * group["weight_decay"])
+        for weight, direction in zip(weights, self._with_momentum(weights), strict=True):
             parts = 3 if weight in self.packed else 1
-            directions = self._with_momentum(weight, weight.grad).chunk(parts)
-            for matrix, direction in zip(weight.chunk(parts), directions, strict=True):
-                same_shape[matrix.shape].append((matrix, direction.to(self.dtype)))
+            for pair in zip(weight.chunk(parts), direction.chunk(parts), strict=True):
+                same_shape[pair[0].shape].append(pair)
         for shape, pairs in same_shape.items():
             size = rate * UPDATE_SIZE * max(shape) ** 0.5
-            updates = orthogonalise(torch.stack([direction for _, direction in pairs]))
-            for (matrix, _), update in zip(pairs, updates, strict=True):
-                matrix.sub_(update, alpha=size)
+            matrices, directions = zip(*pairs, strict=True)
+            updates = orthogonalise(torch.stack(directions).to(self.dtype)).to(matrices[0])
+            torch._foreach_sub_(matrices, updates.unbind(), alpha=size)
 
-    def _with_momentum(self, weight: Tensor, gradient: Tensor) -> Tensor:
-        """The gradient with Nesterov's momentum."""
-        state = self.state[weight]
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(weight)
-        buffer = state["momentum"]
-        buffer.lerp_(gradient, 1 - MOMENTUM)
-        return gradient.lerp(buffer, MOMENTUM)
+    def _with_momentum(self, weights: list[Tensor]) -> Sequence[Tensor]:
+        """The gradients with Nesterov's momentum."""
+        gradients = [cast(Tensor, weight.grad) for weight in weights]
+        for weight in weights:
+            if "momentum" not in self.state[weight]:
+                self.state[weight]["momentum"] = torch.zeros_like(weight)
+        buffers = [self.state[weight]["momentum"] for weight in weights]
+        torch._foreach_lerp_(buffers, gradients, 1 - MOMENTUM)
+        return torch._foreach_lerp(gradients, buffers, MOMENTUM)
 
 
 def make_optimizer(model: Transformer, config: TrainConfig, bfloat16: bool) -> Optimizer:
     """The optimizer of the configuration; each step sets its rate. `bfloat16` is for Muon's products."""
-    settings: dict[str, Any] = {
-        "betas": config.betas,
-        "eps": config.epsilon,
-        "weight_decay": config.weight_decay,
-    }
     if config.optimizer == "adamw":
-        return AdamW(model.parameters(), fused=True, **settings)
-    factor = config.muon_learning_rate / config.peak_learning_rate
-    return MuonAdamW(model, factor, torch.bfloat16 if bfloat16 else torch.float32, **settings)
+        return _adamw(model.parameters(), config)
+    return MuonAdamW(model, config, torch.bfloat16 if bfloat16 else torch.float32)
+
+
+def _adamw(parameters: Iterable[nn.Parameter], config: TrainConfig) -> AdamW:
+    decay = config.weight_decay
+    return AdamW(parameters, betas=config.betas, eps=config.epsilon, weight_decay=decay, fused=True)

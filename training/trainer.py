@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from itertools import islice
@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from tqdm import tqdm
 
@@ -33,8 +33,9 @@ from model.storage.run import LATEST
 from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
-from training.corpus.batching import Rows, TokenBatches, collate, padding_share
-from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers, warn_of_unknown
+from training.corpus.batching import padding_share
+from training.corpus.encoding import encode_pairs, train_tokenizers, warn_of_unknown
+from training.corpus.loading import Loaded, Loader
 from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
@@ -62,9 +63,10 @@ from training.run.history import continue_history
 from training.run.probes import ProbeRecorder, readable_sentences
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights, tokenizers_of
-from training.schedule import learning_rate
+from training.schedule import last_step, learning_rate
 
 LOG_EVERY = 50  # steps
+PLAN_EVERY = 10  # steps after which a run with a time limit plans anew how many it will have
 DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the vocabulary
 
 
@@ -83,6 +85,7 @@ class Trainer:
         self.config, self.data, self.output, self.resume = config, data, output, resume
         self.alignments, self.start = alignments, start
         self.progress = Progress()
+        self.last_step = float(config.max_steps)
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -155,12 +158,11 @@ class Trainer:
                     f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens; "
                     "give other data or a higher max_tokens."
                 )
-        source, target = lengths_of(self.train)
-        self.target_lengths = target + 1
-        budget, pairs_per_batch = config.tokens_per_batch, config.pairs_per_batch
-        self.batches = TokenBatches(
-            source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
+        self.batches = self.train.batches(
+            config.tokens_per_batch, config.seed, config.pairs_per_batch, mixture.rows
         )
+        state = self.accelerator
+        self.loader = Loader(self.train, self.batches, state.device, state.process_index, state.num_processes)
         if not self.batches.epoch(0):
             raise UserError("The weights of the sources leave no pair in an epoch; give higher weights.")
         self._describe_data(corpus, mixture)
@@ -225,11 +227,15 @@ class Trainer:
 
     def _loop(self, deadline: float, log: RunLog | None) -> None:
         config, progress = self.config, self.progress
-        batches, self.window = self._batches(), TrainingWindow(**progress.window)
+        self.started, self.first_step = time.monotonic(), progress.step
+        batches = self.loader.stream(progress.epoch, progress.batch)
+        self.window = TrainingWindow(**progress.window)
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
-        with bar, stop_requests() as stop:
+        with bar, closing(batches), stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
                 self.recorder.record(progress.history_step)
+                if progress.step % PLAN_EVERY == 0:
+                    self.last_step = self._last_step(deadline)
                 self._step(list(islice(batches, config.accumulate)), self.window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
@@ -260,6 +266,13 @@ class Trainer:
             or (config.stop_at is not None and progress.best >= self._score(config.stop_at))
         )
 
+    def _last_step(self, deadline: float) -> float:
+        """The step that ends the run: for all processes the first one's, so that their rates are the same."""
+        now, step = time.monotonic(), self.progress.step
+        steps, seconds = step - self.first_step, now - self.started
+        last = last_step(self.config.max_steps, step, steps, seconds, deadline - now)
+        return float(broadcast_object_list([last])[0])
+
     def _score(self, value: float) -> float:
         """A value of `best_by` as a score: higher is better."""
         return -value if self.config.best_by == "loss" else value
@@ -270,29 +283,21 @@ class Trainer:
             self.accelerator.set_trigger()
         return bool(self.accelerator.check_trigger())
 
-    def _batches(self) -> Iterator[Rows]:
-        """The rows of each batch from the saved position on, epoch after epoch without end."""
-        while True:
-            for rows in self.batches.epoch(self.progress.epoch)[self.progress.batch :]:
-                self.progress.batch += 1
-                yield rows
-            self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
-
-    def _step(self, batches: Sequence[Rows], window: TrainingWindow) -> None:
+    def _step(self, batches: Sequence[Loaded], window: TrainingWindow) -> None:
         """One update by the mean gradient over all target tokens of the batches."""
         progress, accelerator = self.progress, self.accelerator
         started = time.monotonic()
         self.loss.train()
         seed_step(self.config.seed, progress.step, accelerator.process_index)
-        rate = learning_rate(self.config, progress.step + 1)
+        rate = learning_rate(self.config, progress.step + 1, self.last_step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)
+        tokens = sum(loaded.tokens for loaded in batches)
         terms = torch.zeros(2, device=accelerator.device)
-        for number, rows in enumerate(batches, start=1):
+        for number, loaded in enumerate(batches, start=1):
             # Processes exchange gradients only in the last batch's backward pass.
             with nullcontext() if number == len(batches) else accelerator.no_sync(self.loss):
-                terms += self._backward(rows, tokens)
+                terms += self._backward(loaded, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
         loss, alignment = accelerator.reduce(terms, "mean").tolist()
         warm = progress.step >= self.config.warmup_steps
@@ -305,26 +310,21 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         progress.step += 1
+        progress.epoch, progress.batch, _ = batches[-1].place
         progress.tokens += tokens
         progress.seconds += time.monotonic() - started
         window.add(loss, tokens, norm, rate, None if self.alignments is None else alignment)
 
-    def _backward(self, rows: Rows, tokens: int) -> torch.Tensor:
+    def _backward(self, loaded: Loaded, tokens: int) -> torch.Tensor:
         """Gradients of this process's share of a batch; returns its losses by translation and alignment.
 
         Dividing by the tokens of all batches and multiplying by the number of processes makes the
-        mean over the processes the gradient of the whole batch. A process without a row takes one
-        with weight 0, because the others wait for its gradients.
+        mean over the processes the gradient of the whole batch. A share of weight 0 is computed too,
+        because the other processes wait for its gradients.
         """
-        accelerator = self.accelerator
-        share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
-        if not len(share):
-            share, weight = rows[:1], 0.0
-        pairs = self.train[share]
-        batch = collate(pairs["source"], pairs["target"], accelerator.device, pairs.get("links"))
-        terms = torch.stack(self.loss(batch))
-        terms = terms * (weight * accelerator.num_processes / tokens)
-        accelerator.backward(terms[0] + self.config.alignment_weight * terms[1])
+        terms = torch.stack(self.loss(loaded.batch))
+        terms = terms * (loaded.weight * self.accelerator.num_processes / tokens)
+        self.accelerator.backward(terms[0] + self.config.alignment_weight * terms[1])
         found: torch.Tensor = terms.detach()
         return found
 

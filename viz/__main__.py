@@ -91,9 +91,9 @@ def measure_heads(path: Path, sentences: Path | None) -> None:
     translator = Translator.load(path)
     translations = translate_corpus(translator, lines, partial(tqdm, desc=translator.name, total=len(lines)))
     found = measure_translations(translations)
-    former = load_heads(path) or {}
-    kept = {"removal": former["removal"]} if "removal" in former else {}
-    written = save_heads(found | kept, path)
+    if (former := load_heads(path)) and "removal" in former:
+        found["removal"] = former["removal"]
+    written = save_heads(found, path)
     print(f"{written}: {found['count']:,} of {len(lines):,} sentences.")
     if lens := make_lens(translator, translations, path, partial(tqdm, desc="Jacobian lens")):
         print(lens)

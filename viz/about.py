@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -60,15 +60,35 @@ class TrainedRange(NamedTuple):
     pieces: float  # tokens of a word, mean over the words of a sentence
 
 
+class PageValues(TypedDict):
+    """What the page knows of the models."""
+
+    first: str  # the one that a new page opens
+    groups: list[tuple[str, Choices]]
+    examples: dict[str, list[str]]  # sentences of each model
+    buttons: int  # with examples
+    readers: dict[str, str]
+    languages: dict[str, str]
+    prefixes: dict[str, PrefixChoices]
+    sizes: dict[str, int]  # bytes
+    beam: int
+
+
+class PrefixChoices(TypedDict, total=False):
+    """What the page offers before a sentence."""
+
+    codes: Choices  # of languages, with their English names
+    source: str  # the code of the usual source language, if a sentence may name another one
+    prompts: tuple[str, ...]
+    usual: str  # the prefix of a new page
+
+
 def page_values(
     translators: Mapping[str, Translator],
     first: str,
     examples: Mapping[str, list[str]],
-) -> dict[str, Any]:
-    """Return what the page knows of the models; `first` is the one that a new page opens.
-
-    `examples` are the sentences of each model.
-    """
+) -> PageValues:
+    """Return what the page knows of the models."""
     return {
         "first": first,
         "groups": _groups(translators),
@@ -150,7 +170,9 @@ def no_training(translator: Translator) -> Sentence:
     return NOT_TRAINED_HERE if is_imported(translator) else NO_TRAINING
 
 
-def about_models(translators: Mapping[str, Translator], assets: Path | None) -> dict[str, dict[str, Any]]:
+def about_models(
+    translators: Mapping[str, Translator], assets: Path | None
+) -> dict[str, Mapping[str, object]]:
     """Return what is known of each model by its name, as far as it exists.
 
     `study`, `trained`, `card`, `weaknesses`, `everyday` (sentences of the project for means and examples),
@@ -162,7 +184,7 @@ def about_models(translators: Mapping[str, Translator], assets: Path | None) -> 
         _read_table(assets / name) if assets else {} for name in ("trained.json", "everyday.json")
     )
     sentences = examples_of_models(translators, everyday)
-    known = {}
+    known: dict[str, Mapping[str, object]] = {}
     for name, translator in translators.items():
         info = translator.checkpoint.info
         about = {
@@ -194,12 +216,8 @@ def examples_of_models(
     }
 
 
-def prefix_choices(translator: Translator) -> dict[str, Any]:
-    """Return what the page offers before a sentence of this model; {} if the model has nothing to offer.
-
-    `codes` are its languages with their English names; `source` is the code of the usual source language, if
-    a sentence may name another one; `usual` is the prefix of a new page.
-    """
+def prefix_choices(translator: Translator) -> PrefixChoices:
+    """Return what the page offers before a sentence of this model; {} if the model has nothing to offer."""
     info, tokenizer = translator.checkpoint.info, translator.checkpoint.source_tokenizer
     if not info.target_languages:
         return {"prompts": info.prompts, "usual": info.prompts[0]} if info.prompts else {}
@@ -285,7 +303,7 @@ def weaknesses_of(card: Card) -> dict[str, list[str]]:
     }
 
 
-def study_of(translator: Translator) -> dict[str, Any] | None:
+def study_of(translator: Translator) -> Mapping[str, object] | None:
     """What the heads do over a corpus, without their cards; None if nobody has measured the model.
 
     The number of `sentences`, and `measures`, `roles` and `even` as in a payload.
@@ -293,4 +311,5 @@ def study_of(translator: Translator) -> dict[str, Any] | None:
     found = load_heads(translator.directory)
     if found is None:
         return None
-    return {"sentences": found["count"]} | {name: found[name] for name in ("measures", "roles", "even")}
+    tables = {"measures": found["measures"], "roles": found["roles"], "even": found["even"]}
+    return {"sentences": found["count"], **tables}

@@ -7,17 +7,17 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model import __version__
 from model.files import write_text
 from model.results import KINDS, Translation
-from viz.payload import to_json
+from viz.payload import Payload, to_json
 from viz.viewer import ENGLISH, catalogues, script, style
 from viz.widgets import BRAND
 
@@ -74,7 +74,7 @@ LONGEST_SLUG = 40  # characters of a sentence in the name of its file
 
 
 def document(
-    payload: Mapping[str, Any],
+    payload: Payload,
     address: bool = True,
     view: str = "",
     origin: str = "",
@@ -125,7 +125,7 @@ def checksum(content: bytes) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}"
 
 
-def write(payload: Mapping[str, Any], path: Path) -> None:
+def write(payload: Payload, path: Path) -> None:
     """Write the HTML file in one step, so that a reader never sees half of it."""
     write_text(path, document(payload))
 
@@ -139,7 +139,7 @@ def npz(translation: Translation) -> bytes:
     """
     record = translation.attention
     sides = {"source": record.source, "read": record.read, "predicted": record.predicted}
-    arrays: dict[str, Any] = {kind: getattr(record, kind).detach().cpu().numpy() for kind in KINDS}
+    arrays: dict[str, NDArray[Any]] = {kind: getattr(record, kind).detach().cpu().numpy() for kind in KINDS}
     arrays |= {side: np.array([token.text for token in tokens]) for side, tokens in sides.items()}
     arrays |= {
         name: np.array(getattr(translation, name))
@@ -152,7 +152,7 @@ def npz(translation: Translation) -> bytes:
 
 def files(
     translation: Translation,
-    payload: Mapping[str, Any],
+    payload: Payload,
     view: str = "",
     origin: str = "",
     language: str = ENGLISH,

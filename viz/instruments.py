@@ -6,10 +6,10 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -30,11 +30,25 @@ from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.lens import Lens, nearness, words_of
 from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.routes import routes
-from model.analysis.trace import trace
+from model.analysis.trace import Part, trace
 from model.errors import Sentence, UserError, quote_untrusted
 from model.network.transformer import check_head
 from model.results import KINDS, Head, Source, Token
 from model.translator import Translator
+from viz.answers import (
+    ContributionValues,
+    LensTables,
+    LensValues,
+    LinkValues,
+    MethodLinks,
+    PartValues,
+    RemovalValues,
+    ScoreValues,
+    ShareValues,
+    WritingValues,
+    Written,
+)
+from viz.payload import token_values
 from viz.server.fields import (
     Index,
     KindName,
@@ -46,7 +60,8 @@ from viz.server.fields import (
     WordId,
 )
 
-Values = Callable[..., dict[str, Any]]
+Values = Callable[..., Mapping[str, object]]
+Found = TypeVar("Found", bound=Mapping[str, object])
 
 
 @dataclass(frozen=True)
@@ -63,10 +78,10 @@ class Instrument:
 INSTRUMENTS: dict[str, Instrument] = {}
 
 
-def instrument(name: str, cost: float) -> Callable[[Values], Values]:
+def instrument(name: str, cost: float) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
     """Register the decorated function under the name of its request."""
 
-    def register(values: Values) -> Values:
+    def register(values: Callable[..., Found]) -> Callable[..., Found]:
         INSTRUMENTS[name] = Instrument(values, cost)
         return values
 
@@ -74,12 +89,8 @@ def instrument(name: str, cost: float) -> Callable[[Values], Values]:
 
 
 @instrument("lens", cost=1.0)
-def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
-    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities.
-
-    `jacobian` has the same through the model's Jacobian lens, and None without one; `measured` says what
-    both lenses are worth. `encoder` says how near the encoder's states, [layer][position], are to its last.
-    """
+def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> LensValues:
+    """What the model would say after each layer."""
     model, predicted = translator.checkpoint.model, _tensor(translator, ids)
     encoder, decoder = trace(model, *translator.pair(text, ids))
     through = load_lens(translator.directory, model)
@@ -88,14 +99,14 @@ def lens_values(translator: Translator, text: str | Source, ids: TokenIds) -> di
     words = [each.words.flatten().tolist() for each in (found, carried) if each]
     return {
         **_lens(found),
-        "jacobian": carried and _lens(carried),
+        "jacobian": _lens(carried) if carried else None,
         "encoder": rounded(nearness(encoder)),
         "measured": through and through.measured,
         "tokens": _tokens(translator, chain.from_iterable(words)),
     }
 
 
-def _lens(found: Lens) -> dict[str, Any]:
+def _lens(found: Lens) -> LensTables:
     return {
         "words": found.words.tolist(),
         "log_probabilities": rounded(found.log_probabilities),
@@ -105,7 +116,7 @@ def _lens(found: Lens) -> dict[str, Any]:
 
 
 @instrument("leave_one_out", cost=1.5)
-def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> dict[str, Any]:
+def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> Mapping[str, object]:
     """What each token of the translation loses while source tokens are hidden, one token or one word.
 
     `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
@@ -124,7 +135,9 @@ def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenI
 
 
 @instrument("routes", cost=0.6)
-def route_values(translator: Translator, text: str | Source, ids: TokenIds, step: Index) -> dict[str, Any]:
+def route_values(
+    translator: Translator, text: str | Source, ids: TokenIds, step: Index
+) -> Mapping[str, object]:
     """The connections that carry most of the word of one step, and the tokens that it comes from."""
     found = routes(translator.checkpoint.model, *translator.pair(text, ids), step)
     return {
@@ -147,7 +160,7 @@ def contribution_values(
     step: Index,
     word: WordId,
     other: OptionalWordId = None,
-) -> dict[str, Any]:
+) -> ContributionValues:
     """What each part adds to the logit of `word`, or to its lead over `other`, at one step."""
     _check_words(translator, word, other)
     found = contributions(translator.checkpoint.model, *translator.pair(text, ids), step, word, other)
@@ -170,7 +183,7 @@ def cell_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """How the weight at `row` and `column` of one head was computed."""
     found = translator.cell(text, ids, Head(kind, layer, head), row, column)
     scores = zip(rounded(found.scores), found.allowed.tolist(), strict=True)
@@ -198,15 +211,15 @@ def score_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> ScoreValues:
     """The score of one cell over pairs of what wrote the query and what wrote the key."""
     pair = translator.pair(text, ids)
     found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
         "bias": round(found.bias, 6),
-        "query_parts": [part._asdict() for part in found.query_parts],
-        "key_parts": [part._asdict() for part in found.key_parts],
+        "query_parts": [_part(part) for part in found.query_parts],
+        "key_parts": [_part(part) for part in found.key_parts],
         "matrix": rounded(found.matrix),
     }
 
@@ -221,7 +234,7 @@ def writing_values(
     head: Index,
     row: Index,
     column: Index,
-) -> dict[str, Any]:
+) -> WritingValues:
     """The words that a head pushes up and down; for a head of the encoder, of the source vocabulary."""
     pair = translator.pair(text, ids)
     found = writing(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
@@ -245,14 +258,18 @@ def removal_values(
     row: Index,
     step: Index,
     head: OptionalIndex = None,
-) -> dict[str, Any]:
+) -> RemovalValues:
     """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
     pair = (*translator.pair(text, ids), _tensor(translator, ids))
     target = RemovalTarget(*pair, kind, layer, head, row, step)
     found = removal_curves(translator.checkpoint.model, target)
     return {
         "curves": [
-            asdict(curve) | {"probabilities": [round(value, 6) for value in curve.probabilities]}
+            {
+                "name": curve.name,
+                "order": curve.order,
+                "probabilities": [round(value, 6) for value in curve.probabilities],
+            }
             for curve in found
         ],
         "tokens": _tokens(translator, [ids[step]]),
@@ -262,7 +279,7 @@ def removal_values(
 @instrument("links", cost=0.4)
 def link_values(
     translator: Translator, text: str | Source, ids: TokenIds, head: OptionalCrossHead = None, gold: Text = ""
-) -> dict[str, Any]:
+) -> LinkValues:
     """Word links by the best head, the average and, if given, one head; errors against `gold` if given.
 
     `gold` is in Pharaoh form, words counted from 0, with ipj for a possible link.
@@ -276,7 +293,7 @@ def link_values(
         methods.append(("head", head_links(record, head)))
     reference = parse_gold(gold, first=0) if gold.strip() else None
 
-    def values(name: str, found: WordLinks) -> dict[str, Any]:
+    def values(name: str, found: WordLinks) -> MethodLinks:
         both = {"links": found.forward, "grown": found.grown}
         errors = None
         if reference is not None:
@@ -288,7 +305,8 @@ def link_values(
             "head": None if found.head is None else list(found.head),
             "shifted": found.shifted,
             "agreement": round(found.agreement, 6),
-            **{each: sorted(map(list, links)) for each, links in both.items()},
+            "links": sorted(map(list, found.forward)),
+            "grown": sorted(map(list, found.grown)),
             "unlinked": list(unlinked(found.grown, record)),
             "errors": errors,
         }
@@ -316,7 +334,7 @@ def rounded(numbers: torch.Tensor) -> list[Any]:
     return numbers.cpu().double().round(decimals=6).tolist()
 
 
-def _shares(found: StackShares) -> dict[str, Any]:
+def _shares(found: StackShares) -> ShareValues:
     return {
         "tokens": rounded(found.tokens),
         "positions": rounded(found.positions),
@@ -326,14 +344,18 @@ def _shares(found: StackShares) -> dict[str, Any]:
     }
 
 
-def _push(push: Push) -> list[float]:
-    return [push.word, round(push.change, 6)]
+def _part(part: Part) -> PartValues:
+    return cast(PartValues, part._asdict())
 
 
-def _tokens(translator: Translator, ids: Iterable[int], source: bool = False) -> dict[int, dict[str, Any]]:
+def _push(push: Push) -> tuple[int, float]:
+    return push.word, round(push.change, 6)
+
+
+def _tokens(translator: Translator, ids: Iterable[int], source: bool = False) -> Written:
     """How each id is written."""
     tokenizer = translator.checkpoint.source_tokenizer if source else translator.checkpoint.target_tokenizer
-    return {index: asdict(tokenizer.tokens([index])[0]) for index in dict.fromkeys(ids)}
+    return {index: token_values(tokenizer.tokens([index])[0]) for index in dict.fromkeys(ids)}
 
 
 def _tensor(translator: Translator, ids: Sequence[int]) -> torch.Tensor:

@@ -17,7 +17,7 @@ MAX_VALUES = 4000  # in JSON; naming every head takes 2,304 and every token 512
 MAX_ADDRESS = 64_000  # characters: enough for the longest text and every head, percent-encoded
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_SENTENCES = 20  # of one request of the examples; the page asks several times
-MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
+MAX_LIST_CHARACTERS = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 
 # In short computes without being asked, half a second on one core at most: heads times parameters, and
 # parameters.
@@ -37,5 +37,5 @@ LIMITS = {
     "beam": PAGE_MAX_BEAM,
     "penalty": PAGE_MAX_LENGTH_PENALTY,
     "sentences": MAX_SENTENCES,
-    "listed": MAX_LISTED,
+    "listed": MAX_LIST_CHARACTERS,
 }

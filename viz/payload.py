@@ -17,7 +17,7 @@ import operator
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
+    Kind,
+    Role,
     head_roles,
     measure_heads,
     measure_tables,
@@ -55,32 +57,93 @@ DEFINITIONS = {
 }
 
 
+class PackedWeights(TypedDict):
+    """An array of weights: its shape and its codes."""
+
+    shape: list[int]
+    data: str
+
+
+class PackedValues(PackedWeights):
+    """An array of other numbers, `code * unit` each; `scale` is the largest, or 1 if all are 0."""
+
+    unit: float
+    scale: float
+
+
+class TokenValues(TypedDict):
+    """A token; see `model.results.Token`."""
+
+    piece: str
+    text: str
+    word: int | None
+    special: bool
+    id: int
+
+
+class HeadTables(TypedDict):
+    """The measures and the role of each head, [layer][head], and what even rows give each role, by kind."""
+
+    measures: dict[Kind, dict[str, list[list[Any]]]]  # None where a measure has no meaning
+    roles: dict[Kind, list[list[str]]]
+    even: dict[Kind, dict[Role, float]]
+
+
+class Payload(HeadTables):
+    """A translation as plain values."""
+
+    version: int
+    model: dict[str, str]  # name and title
+    source_text: str
+    language_prefix: str
+    text: str
+    source_language: str
+    target_language: str
+    options: dict[str, float]
+    n_forced: int
+    tokens: dict[str, list[TokenValues]]  # source, read, predicted
+    log_probabilities: list[float]
+    alternatives: list[list[Mapping[str, object]]]
+    hypotheses: list[Mapping[str, object]]
+    notices: list[str]
+    said: list[list[Any]]
+    timings: dict[str, float]
+    masks: Mapping[str, str]
+    definitions: Mapping[str, object]
+    taught: list[int] | None
+    missing: list[int]
+    attention: dict[str, PackedWeights]
+    is_recurrent: NotRequired[bool]
+    muted: NotRequired[Mapping[str, object]]  # the heads, if the translation is without them
+
+
 def encode(
     translation: Translation, model_name: str, model_title: str = "", options: SearchOptions | None = None
-) -> dict[str, Any]:
-    """Return the payload of one translation: a dict that `json.dumps` accepts.
+) -> Payload:
+    """Return the payload of one translation.
 
     `options` are the page's for a translation that was given and not searched.
     """
     record, options = translation.attention, options or translation.options
-    return {
+    tables = encode_measures(record)
+    payload: Payload = {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
         "source_text": translation.source.sentence,
-        "source_prefix": translation.source.language_prefix,
+        "language_prefix": translation.source.language_prefix,
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
         "options": {"beam_size": options.beam_size, "length_penalty": options.length_penalty},
-        "n_prefix": translation.n_forced,
+        "n_forced": translation.n_forced,
         "tokens": {
-            "source": [asdict(token) for token in record.source],
-            "read": [asdict(token) for token in record.read],
-            "predicted": [asdict(token) for token in record.predicted],
+            "source": [token_values(token) for token in record.source],
+            "read": [token_values(token) for token in record.read],
+            "predicted": [token_values(token) for token in record.predicted],
         },
-        "log_probabilities": [_short(value) for value in translation.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in translation.log_probabilities],
         "alternatives": [
-            [asdict(one.token) | {"log_probability": _short(one.log_probability)} for one in step]
+            [{**token_values(one.token), "log_probability": _rounded(one.log_probability)} for one in step]
             for step in translation.alternatives
         ],
         "hypotheses": [encode_hypothesis(one) for one in translation.hypotheses],
@@ -89,16 +152,23 @@ def encode(
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
         "definitions": DEFINITIONS,
-        **encode_measures(record),
+        "measures": tables["measures"],
+        "roles": tables["roles"],
+        "even": tables["even"],
         "taught": None if record.taught is None else list(record.taught),
-        **({"is_recurrent": True} if record.is_recurrent else {}),
         "missing": list(missing_words(translation)),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
+    if record.is_recurrent:
+        payload["is_recurrent"] = True
+    return payload
 
 
-def encode_measures(record: AttentionRecord) -> dict[str, Any]:
-    """Return the measures and the roles of all heads, by kind, and what even rows give each role."""
+def token_values(token: Token) -> TokenValues:
+    return cast(TokenValues, asdict(token))
+
+
+def encode_measures(record: AttentionRecord) -> HeadTables:
     heads = measure_heads(record)
     return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
@@ -125,10 +195,12 @@ def decode(payload: Mapping[str, Any]) -> Translation:
 def _translation(payload: Mapping[str, Any]) -> Translation:
     tokens, weights = payload["tokens"], payload["attention"]
     encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
-    source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
+    source, read, predicted = (
+        tuple(Token(**row) for row in tokens[side]) for side in ("source", "read", "predicted")
+    )
     taught = payload.get("taught")  # not in payloads of release 0.1
     code = payload.get("target_code", "")  # in payloads of release 0.2
-    prefix = payload.get("source_prefix", f"{code} " if code else "")
+    prefix = payload.get("language_prefix", f"{code} " if code else "")
     return Translation(
         source=Source(join_prefix(prefix, payload["source_text"]), source, prefix),
         text=payload["text"],
@@ -149,37 +221,33 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
-        n_forced=payload["n_prefix"],
+        n_forced=payload["n_forced" if "n_forced" in payload else "n_prefix"],  # the name in release 0.2
         options=SearchOptions(**payload["options"]),
     )
 
 
-def to_json(payload: Mapping[str, Any] | str | None) -> str:
+def to_json(payload: Mapping[str, object] | str | None) -> str:
     """Return the payload as JSON that is safe inside HTML: a sentence cannot end the script element."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def encode_hypothesis(hypothesis: Hypothesis) -> dict[str, Any]:
+def encode_hypothesis(hypothesis: Hypothesis) -> Mapping[str, object]:
     """Return one translation of a search as plain values."""
     return asdict(hypothesis) | {
         "ids": list(hypothesis.ids),
-        "log_probabilities": [_short(value) for value in hypothesis.log_probabilities],
+        "log_probabilities": [_rounded(value) for value in hypothesis.log_probabilities],
     }
 
 
-def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
-    """Return one array of weights in [0, 1] as its shape and its packed codes."""
+def encode_weights(weights: NDArray[np.float32]) -> PackedWeights:
+    """Pack one array of weights in [0, 1]."""
     packed = zlib.compress(quantise(weights).astype("<u2").tobytes(), level=6)
     return {"shape": list(weights.shape), "data": base64.b64encode(packed).decode("ascii")}
 
 
-def encode_values(values: NDArray[np.float32]) -> dict[str, Any]:
-    """Return one array of non-negative numbers of any size as its shape and its packed codes.
-
-    A value is `code * unit`; `scale` is the largest value, or 1 if all are 0. Raises UserError if one is not
-    finite.
-    """
+def encode_values(values: NDArray[np.float32]) -> PackedValues:
+    """Pack one array of non-negative numbers of any size. Raises UserError if one is not finite."""
     exact = values.astype(np.float64)
     if not np.isfinite(exact).all():
         raise UserError(NOT_FINITE)
@@ -241,15 +309,11 @@ def _roles(heads: HeadMeasures) -> list[list[str]]:
     return [[ROLES[role] for role in row] for row in head_roles(heads).tolist()]
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return round(float(value), 6)
 
 
-def _tokens(rows: list[dict[str, Any]]) -> tuple[Token, ...]:
-    return tuple(Token(**row) for row in rows)
-
-
-def _hypothesis(row: dict[str, Any]) -> Hypothesis:
+def _hypothesis(row: Mapping[str, Any]) -> Hypothesis:
     lists = {name: tuple(row[name]) for name in ("ids", "log_probabilities")}
     return Hypothesis(**{**row, **lists})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
 
@@ -26,7 +26,7 @@ def summary_values(
     beam_size: int = 1,
     length_penalty: float = LENGTH_PENALTY,
     prefix: Sequence[int] = (),
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """What the page says about a translation in short, beyond its record: the answers of other instruments.
 
     `heads` are those that the translation needs most, with the translation when one of them is muted.
@@ -68,19 +68,19 @@ def _muted(
     beam_size: int,
     length_penalty: float,
     prefix: Sequence[int],
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """The translation when one head is muted."""
     gates = HeadGates.ablating(translator.checkpoint.model.config, [head]).to(translator.device)
     found = translator.compare(original, (head,), gates, beam_size, length_penalty, prefix)
     return {"head": list(head), "text": found.ablated.text}
 
 
-def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
+def _rivals(original: Translation, n_forced: int) -> list[tuple[int, int]]:
     """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
     steps = [
         step
         for step, token in enumerate(original.attention.predicted)
-        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
+        if step >= n_forced and token.word is not None and any(map(str.isalnum, token.text))
     ]
     steps.sort(key=lambda step: original.log_probabilities[step])
     unsure = [step for step in steps if original.log_probabilities[step] < math.log(THRESHOLDS["unsure"])]
@@ -91,7 +91,7 @@ def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
     return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
 
 
-def _with_word(forced: Translation, step: int) -> dict[str, Any]:
+def _with_word(forced: Translation, step: int) -> Mapping[str, object]:
     """The word of a step whose token was forced, with … if an apostrophe joins it with the next one."""
     predicted = forced.attention.predicted
     token = predicted[step]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
 
 from model.analysis.examples import N_PAIRS, Survey
 from model.decoding.options import LENGTH_PENALTY
@@ -16,12 +16,38 @@ from model.translator import Translator
 from viz.instruments import rounded
 
 
+class HeadSurvey(TypedDict):
+    """What one head does."""
+
+    hits: list[list[Any]]  # weight, sentence, row and column of its strongest cells
+    pairs: list[list[Any]]  # row, column and count of the words that it links most often
+    read_pairs: list[list[Any]]
+    roles: dict[str, int]  # sentences in which it has each role
+
+
+class KindSurvey(TypedDict):
+    """What the heads of one kind do."""
+
+    rows: int
+    pool: Mapping[str, object]
+    distances: list[Any]
+    heads: list[list[HeadSurvey]]
+
+
+class SurveyValues(TypedDict):
+    """What every head does over some sentences, which are numbered."""
+
+    sentences: dict[int, dict[str, list[str]]]  # the texts of both sides
+    skipped: list[list[Any]]  # number, and why
+    kinds: dict[str, KindSurvey]
+
+
 def survey_values(
     translator: Translator,
     sentences: Sequence[str],
     beam_size: int = 1,
     length_penalty: float = LENGTH_PENALTY,
-) -> dict[str, Any]:
+) -> SurveyValues:
     """What every head does over some sentences. Answers about further sentences can be added to it.
 
     `distances` are sums over `rows`; hits, pairs and roles of several answers are joined.
@@ -48,7 +74,7 @@ def survey_values(
     }
 
 
-def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
+def _survey_of_kind(found: Survey, kind: str) -> KindSurvey:
     survey = found.kinds[kind]
     return {
         "rows": survey.rows,

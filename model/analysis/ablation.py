@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.patching import HeadOutputs, Rows, intervention
+from model.analysis.patching import HeadOutputs, Rows, ablation_gates
 from model.decoding.progress import report
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
@@ -43,7 +43,7 @@ def importance(
     """Change of the target's log-probability when one head is ablated in all rows, for each head.
 
     In nats, summed over the target; negative if the head helps. An ablated head gives zero or, with a
-    baseline, what `model.analysis.patching.intervention` puts in its place. Heads that are not among `only`
+    baseline, what `model.analysis.patching.ablation_gates` puts in its place. Heads that are not among `only`
     are not measured and have 0.
     """
     config, values = model.config, HeadValues(*map(torch.zeros_like, HeadGates.open(model.config)))
@@ -52,7 +52,7 @@ def importance(
         heads += [Head(kind, layer, head) for kind in ("decoder", "cross") for head in range(config.n_heads)]
     heads = [head for head in heads if only is None or head in only]
     rows = Rows(source.shape[1], target.shape[1])
-    gates = HeadGates.open(config) if baseline is None else intervention(config, heads, rows, baseline)
+    gates = HeadGates.open(config) if baseline is None else ablation_gates(config, heads, rows, baseline)
     gates = gates.to(source.device)
     size = rows_together(config, max(source.shape[1], target.shape[1]))
     threads = ALL_THREADS if source.device.type == "cpu" else 1
@@ -79,7 +79,7 @@ def _changes(
     heads: Sequence[Head],
     gates: HeadGates,
 ) -> dict[Head, float]:
-    """Change of the target's log-probability without each of these heads; `gates` have the replacements.
+    """Change of the target's log-probability without each of these heads; `gates` have the baselines.
 
     Row 0 is the intact model. The row of a head begins after the head's attention, a row for a head of the
     encoder in the decoder's first cross-attention: nothing before that is different from row 0.
@@ -161,8 +161,8 @@ def _log_probabilities(
     """Log-probability of the target for each row."""
     weight, bias = model.output.weight, cast(Tensor | None, model.output.bias)
     words = target.expand(hidden.shape[:2])
-    normaliser = hidden.new_full(hidden.shape[:2], -torch.inf)
-    chosen = torch.zeros_like(normaliser)
+    log_sum_exp = hidden.new_full(hidden.shape[:2], -torch.inf)
+    chosen = torch.zeros_like(log_sum_exp)
     for start in range(0, len(weight), BLOCK_WORDS):
         block = slice(start, start + BLOCK_WORDS)
         logits = F.linear(hidden, weight[block], None if bias is None else bias[block])
@@ -172,8 +172,8 @@ def _log_probabilities(
         chosen = torch.where(here, logits.gather(-1, places[..., None])[..., 0], chosen)
         largest = logits.amax(-1, keepdim=True)
         total = logits.sub_(largest).exp_().sum(-1)  # in place: a copy takes as long as the exponentials
-        normaliser = torch.logaddexp(normaliser, total.log() + largest[..., 0])
-    return (chosen - normaliser).sum(-1)
+        log_sum_exp = torch.logaddexp(log_sum_exp, total.log() + largest[..., 0])
+    return (chosen - log_sum_exp).sum(-1)
 
 
 def gradient_importance(

@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -71,6 +71,22 @@ class Sides(NamedTuple):
     source: Sequence[Token]
     read: Sequence[Token]
     predicted: Sequence[Token]
+
+
+class CorpusHeads(TypedDict):
+    """What the heads do over a corpus, by kind; `measures`, `roles` and `even` are as in a payload."""
+
+    version: int
+    seed: int
+    count: int  # of the sentences
+    rows: dict[Kind, int]
+    measures: dict[Kind, dict[str, list[list[float]] | None]]
+    roles: dict[Kind, list[list[Role]]]
+    even: dict[Kind, dict[Role, float]]
+    heads: dict[Kind, list[list[Mapping[str, object]]]]  # the cards, [layer][head]
+    sentences: list[str]
+    beam: NotRequired[int]  # of the translations
+    removal: NotRequired[Mapping[str, Any]]  # see `training.evaluation.removal`
 
 
 class KindCorpus:
@@ -129,7 +145,7 @@ class KindCorpus:
                 self.received[text] = self.received[text] + received[:, place]
                 self.expected[text] += expected[place]
 
-    def heads(self, records: Sequence[Sides]) -> list[list[dict[str, Any]]]:
+    def heads(self, records: Sequence[Sides]) -> list[list[Mapping[str, object]]]:
         """The card of each head, [layer][head]; `records` are by sentence."""
         measures = self.pool.measures()
         roles = head_roles(measures)
@@ -139,7 +155,7 @@ class KindCorpus:
         received = torch.stack([self.received[word] for word in words], 1)
         expected = torch.tensor([self.expected[word] for word in words])
 
-        def card(layer: int, head: int) -> dict[str, Any]:
+        def card(layer: int, head: int) -> Mapping[str, object]:
             place = layer * width + head
             role, evidence = nearest_role(measures, layer, head, ROLES[roles[layer, head]])
             rows = [
@@ -150,8 +166,8 @@ class KindCorpus:
             ]
             mass = self.explained.get(role)
             return {
-                "nearest": [role, _short(evidence)],
-                "explained": None if mass is None else _short(float(mass[place]) / measures.queries),
+                "nearest": [role, _rounded(evidence)],
+                "explained": None if mass is None else _rounded(float(mass[place]) / measures.queries),
                 **{name: counts[place].tolist() for name, counts in self.histograms.items()},
                 "to": _attended(words, received[place], expected),
                 "from": _attending(self.rows_of, activity[place]),
@@ -269,7 +285,7 @@ def _attended(
     return [
         [
             words[place],
-            _short(float(received[place]) / total),
+            _rounded(float(received[place]) / total),
             round(float(received[place] / expected[place]), 1),
         ]
         for place in best
@@ -286,17 +302,14 @@ def _attending(words: Sequence[str], activity: Float[Tensor, " R"]) -> list[list
     more = {word: sum(values) - mean * len(values) for word, values in of_word.items()}
     best = sorted(more, key=lambda word: (-more[word], word))[:WORDS]
     return [
-        [word, _short(sum(of_word[word]) / len(of_word[word])), len(of_word[word])]
+        [word, _rounded(sum(of_word[word]) / len(of_word[word])), len(of_word[word])]
         for word in best
         if more[word] > 0
     ]
 
 
-def heads_over(translations: Iterable[Translation]) -> dict[str, Any]:
-    """What `save_heads` writes: every head over the model's own translations, by kind.
-
-    `measures`, `roles` and `even` have the form of a payload, over all rows; `heads` has the cards.
-    """
+def heads_over(translations: Iterable[Translation]) -> CorpusHeads:
+    """Every head over the model's own translations."""
     kinds = {kind: KindCorpus(kind) for kind in KINDS}
     records: list[Sides] = []
     sentences: list[str] = []
@@ -319,33 +332,33 @@ def heads_over(translations: Iterable[Translation]) -> dict[str, Any]:
             for kind, one in pooled.items()
         },
         "even": {
-            kind: {role: _short(even) for role, even in one.even.items()} for kind, one in pooled.items()
+            kind: {role: _rounded(even) for role, even in one.even.items()} for kind, one in pooled.items()
         },
         "heads": {kind: kinds[kind].heads(records) for kind in KINDS},
         "sentences": sentences,
     }
 
 
-def _tables(heads: HeadMeasures) -> dict[str, Any]:
+def _tables(heads: HeadMeasures) -> dict[str, list[list[float]] | None]:
     return {
-        name: None if values is None else [[_short(each) for each in row] for row in values.tolist()]
+        name: None if values is None else [[_rounded(each) for each in row] for row in values.tolist()]
         for name, values in measure_tables(heads).items()
         if name != "offset_queries"
     }
 
 
-def _short(value: float | int) -> float | int:
+def _rounded(value: float | int) -> float | int:
     return round(value, DIGITS)
 
 
-def save_heads(found: dict[str, Any], directory: Path) -> Path:
+def save_heads(found: CorpusHeads, directory: Path) -> Path:
     """Write the file that the page reads into the directory of the model."""
     path = directory / HEADS
     write_text(path, json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
     return path
 
 
-def load_heads(directory: Path | None) -> dict[str, Any] | None:
+def load_heads(directory: Path | None) -> CorpusHeads | None:
     """What `save_heads` wrote; None without such a file that this version can read.
 
     The file may come from a stranger with the model.
@@ -360,8 +373,7 @@ def load_heads(directory: Path | None) -> dict[str, Any] | None:
     except (UserError, AttributeError, LookupError, TypeError, ValueError) as error:
         logger.warning("heads: %s", error)
         return None
-    checked: dict[str, Any] = found
-    return checked
+    return cast(CorpusHeads, found)
 
 
 def _check(found: Any) -> None:

@@ -18,7 +18,7 @@ from model.analysis.attribution import rollout
 from model.analysis.trace import Attending, SubLayer, Trace, check_attends, output_rows, trace
 from model.errors import UserError
 from model.network.attention import KeyValue
-from model.network.transformer import Encoded, HeadGates, Replacement, Transformer, check_head, eval_mode
+from model.network.transformer import Encoded, HeadBaseline, HeadGates, Transformer, check_head, eval_mode
 from model.results import KINDS, Head
 
 MAX_REMOVED = 10  # cells, so that a long sentence does not take minutes
@@ -160,7 +160,7 @@ def _row_gates(
     outputs = changed[:, None, :, None].expand(-1, len(getattr(gates, kind)), -1, rows, -1)
     only = torch.arange(rows, device=changed.device) == row
     batch = (gate.to(changed.device).expand(len(changed), -1, -1) for gate in gates)
-    return HeadGates(*batch, replacements={kind: Replacement(outputs, only)})
+    return HeadGates(*batch, baselines={kind: HeadBaseline(outputs, only)})
 
 
 def _probabilities(
@@ -170,7 +170,7 @@ def _probabilities(
     size = max(1, PASS_TOKENS // (len(source) + len(read)))
     found = []
     with eval_mode(model):
-        shared = None if "encoder" in gates.replacements else model.encode(source[None])
+        shared = None if "encoder" in gates.baselines else model.encode(source[None])
         for start in range(0, len(gates.encoder), size):
             part = _slice(gates, slice(start, start + size))
             rows = len(part.encoder)
@@ -186,7 +186,5 @@ def _probabilities(
 
 
 def _slice(gates: HeadGates, part: slice) -> HeadGates:
-    replacements = {
-        kind: Replacement(outputs[part], rows) for kind, (outputs, rows) in gates.replacements.items()
-    }
-    return HeadGates(*(gate[part] for gate in gates), replacements=replacements)
+    baselines = {kind: HeadBaseline(outputs[part], rows) for kind, (outputs, rows) in gates.baselines.items()}
+    return HeadGates(*(gate[part] for gate in gates), baselines=baselines)

@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import torch
 from jaxtyping import Float
@@ -42,6 +42,27 @@ Pair = tuple[Tensor, Tensor]  # ids of the source, and ids that the decoder read
 Translated = tuple[Tensor, Tensor, Tensor]  # the same, and what the decoder predicts
 
 
+class Ways(TypedDict):
+    """A figure for each layer, without the matrices and with them."""
+
+    direct: list[float]
+    jacobian: list[float]
+
+
+class Measured(TypedDict):
+    """What both lenses find over a corpus.
+
+    `decoder`: how often the likeliest word is the word of the translation; `encoder`: how near the states
+    are to the last ones (`lens.nearness`).
+    """
+
+    sentences: int
+    encoder: Ways
+    decoder: Ways
+    version: NotRequired[int]  # of the file
+    fitted: NotRequired[int]  # sentences whose mean Jacobian is the lens
+
+
 class JacobianLens(NamedTuple):
     """What the file of a model holds.
 
@@ -50,7 +71,7 @@ class JacobianLens(NamedTuple):
     """
 
     decoder: Float[Tensor, "J D D"]  # of every layer but the last, to whose state they lead
-    measured: dict[str, Any]  # what `measure` gives
+    measured: Measured
 
 
 def states(model: Transformer, pair: Pair) -> dict[str, list[Float[Tensor, "1 Q D"]]]:
@@ -98,14 +119,7 @@ def _jacobians(found: Sequence[Float[Tensor, "1 Q D"]]) -> Float[Tensor, "J D D"
 
 
 @torch.inference_mode()
-def measure(
-    model: Transformer, matrices: Mapping[str, Tensor], pairs: Iterable[Translated]
-) -> dict[str, Any]:
-    """What both lenses find over a corpus, for each layer.
-
-    `decoder`: how often the likeliest word is the word of the translation; `encoder`: how near the states
-    are to the last ones (`lens.nearness`). Without the matrices (`direct`) and with them (`jacobian`).
-    """
+def measure(model: Transformer, matrices: Mapping[str, Tensor], pairs: Iterable[Translated]) -> Measured:
     words: dict[str, list[Tensor]] = {"direct": [], "jacobian": []}
     nearby: dict[str, list[Tensor]] = {"direct": [], "jacobian": []}
     for source, read, predicted in pairs:
@@ -116,16 +130,20 @@ def measure(
             nearby[name].append(nearness(encoder, given.get("encoder")))
     return {
         "sentences": len(words["direct"]),
-        "decoder": {name: _means(found) for name, found in words.items()},
-        "encoder": {name: _means(found) for name, found in nearby.items()},
+        "decoder": _ways(words),
+        "encoder": _ways(nearby),
     }
+
+
+def _ways(parts: Mapping[str, Sequence[Tensor]]) -> Ways:
+    return {"direct": _means(parts["direct"]), "jacobian": _means(parts["jacobian"])}
 
 
 def _means(parts: Sequence[Tensor]) -> list[float]:
     return [round(value, DIGITS) for value in torch.cat(list(parts), 1).double().mean(1).tolist()]
 
 
-def save_lens(decoder: Float[Tensor, "J D D"], measured: Mapping[str, Any], directory: Path) -> Path:
+def save_lens(decoder: Float[Tensor, "J D D"], measured: Measured, directory: Path) -> Path:
     """Write the decoder's matrices in 8 bits, and what was measured, into the directory of the model."""
     path = directory / LENS
     named = {f"decoder.{layer}": each for layer, each in enumerate(decoder)}
@@ -157,7 +175,7 @@ def load_lens(directory: Path | None, model: Transformer) -> JacobianLens | None
         return None
 
 
-def _checked(measured: Any, model: Transformer) -> dict[str, Any]:
+def _checked(measured: Any, model: Transformer) -> Measured:
     """What the page shows of the figures. Raises an error if it could not."""
     counts = {name: measured[name] for name in ("version", "sentences", "fitted")}
     if counts["version"] != VERSION or not all(type(count) is int for count in counts.values()):
@@ -168,4 +186,4 @@ def _checked(measured: Any, model: Transformer) -> dict[str, Any]:
             numbers = [value for value in values if type(value) in (int, float) and -1 <= value <= 1]
             if len(numbers) != len(values) or len(values) != len(getattr(model, stack)):
                 raise ValueError("figures of another model")
-    return {**counts, **found}
+    return cast(Measured, counts | found)

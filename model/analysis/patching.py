@@ -1,7 +1,8 @@
 """What if: a head's output replaced by zero, by its mean, or by its output for another sentence.
 
-All three close gates (`model.network.transformer.HeadGates`) and differ in the replacement. Axis letters: S
-source length, T target length, L encoder layers, M decoder layers, H heads, P positions, K head width.
+All three close gates (`model.network.transformer.HeadGates`) and differ in the baseline, which the output
+becomes. Axis letters: S source length, T target length, L encoder layers, M decoder layers, H heads, P
+positions, K head width.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 from model.analysis.trace import trace
 from model.errors import Sentence, UserError
 from model.network.config import ModelConfig
-from model.network.transformer import HeadGates, Replacement, Transformer
+from model.network.transformer import HeadBaseline, HeadGates, Transformer
 from model.results import KINDS, Head
 
 
@@ -29,7 +30,7 @@ class HeadOutputs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The number of rows of each stack that an intervention must cover."""
+    """The number of rows of each stack that an ablation must cover."""
 
     source: int
     target: int
@@ -62,7 +63,7 @@ def mean_outputs(outputs: Iterable[HeadOutputs]) -> HeadOutputs:
     return HeadOutputs(*(cast(Tensor, total) / number for total, number in zip(sums, positions, strict=True)))
 
 
-def intervention(
+def ablation_gates(
     config: ModelConfig,
     heads: Iterable[Head],
     rows: Rows,
@@ -85,7 +86,7 @@ def intervention(
     gates = HeadGates.ablating(config, heads)
     if baseline is None and row is None:
         return gates
-    replacements = {}
+    baselines = {}
     for kind in {head.kind for head in heads}:
         n_rows = rows.of(kind)
         values = torch.zeros(*getattr(gates, kind).shape, 1, config.d_head)
@@ -105,9 +106,9 @@ def intervention(
                     )
                 )
             changed &= torch.arange(n_rows, device=outputs.device) == row
-        replacements[kind] = Replacement(outputs, changed)
-    if row is not None and len({kind == "encoder" for kind in replacements}) > 1:
+        baselines[kind] = HeadBaseline(outputs, changed)
+    if row is not None and len({kind == "encoder" for kind in baselines}) > 1:
         raise UserError(
             Sentence("A row belongs to the source or to the translation; choose heads of one of them.")
         )
-    return HeadGates(*gates, replacements=replacements)
+    return HeadGates(*gates, baselines=baselines)

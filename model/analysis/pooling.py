@@ -5,6 +5,7 @@ Axis letters: L layers, H heads, R the offsets that are a role.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -45,7 +46,7 @@ class MeasurePool:
     def __init__(self, kind: Kind) -> None:
         self.kind: Kind = kind
         self.queries = 0
-        self.sums: dict[str, Any] = {}  # over rows, by the fields of HeadMeasures
+        self.sums: dict[str, Tensor | None] = {}  # over rows, by the fields of HeadMeasures
         self.even: dict[Role, float] = {}
         self.is_memory = False
         self.counts = torch.zeros(1, 1, len(ROLE_OFFSETS), dtype=torch.long)  # [L, H, R] with a record
@@ -56,8 +57,9 @@ class MeasurePool:
         rows, self.is_memory = measures.queries, measures.is_memory
         self.queries += rows
         for name in (*MEANS, "focus_offset"):
-            value = getattr(measures, name)
-            self.sums[name] = None if value is None else self.sums.get(name, 0) + value * rows
+            value, before = getattr(measures, name), self.sums.get(name)
+            total = None if value is None else value * rows
+            self.sums[name] = total if before is None or total is None else before + total
         for role, even in measures.even.items():
             self.even[role] = self.even.get(role, 0.0) + even * rows
         counts, able = _role_offsets(self.kind, record)
@@ -80,7 +82,7 @@ class MeasurePool:
             **means,
         )
 
-    def sums_of_rows(self) -> dict[str, Any]:
+    def sums_of_rows(self) -> Mapping[str, object]:
         """What answers about parts of a text add up, as plain numbers; see viz/viewer/domain/survey.js."""
         tables = {"sinks": "sink_mass", "focus": "source_focus"}
         names = ("confidence", "entropy", "sinks", "focus", "focus_offset")

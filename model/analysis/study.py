@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from model.analysis.measures import ROLES, Kind, Role
 from model.errors import UserError
 from model.files import read_json, write_text
 
 DECIMALS = 4  # decimals of the numbers in the file
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -107,11 +109,11 @@ class Study:
         try:
             raw = read_json(path)
             raw["sets"] = tuple(raw["sets"])
-            raw["heads"] = tuple(HeadFindings(**_tuples(head)) for head in raw["heads"])
+            raw["heads"] = tuple(_with_tuples(HeadFindings, head) for head in raw["heads"])
             if any(head.nearest_role not in ROLES for head in raw["heads"]):
                 raise ValueError("a role of an earlier release")
-            curves = (AblationCurve(**_tuples(each)) for each in raw["ablation_curves"])
-            raw["ablation_curves"] = tuple(curves)
+            curves = raw["ablation_curves"]
+            raw["ablation_curves"] = tuple(_with_tuples(AblationCurve, each) for each in curves)
             raw["aligners"] = tuple(Aligner(**each) for each in raw["aligners"])
             raw["rankings"] = tuple(SourceRanking(**each) for each in raw.get("rankings", ()))
             return cls(**raw)
@@ -129,6 +131,6 @@ def load_studies(directory: Path) -> list[Study]:
     return studies
 
 
-def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    """The values of a JSON object, with tuples instead of lists."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+def _with_tuples(kind: type[Part], raw: Mapping[str, Any]) -> Part:
+    """A part of a study from a JSON object, with tuples instead of lists."""
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()})

@@ -11,7 +11,7 @@ from torch import Tensor
 from model.errors import Sentence
 from model.results import BeamNode, NodeStatus, Token
 
-PREFIX, IN_BEAM = Sentence("given by the prefix"), Sentence("one of the best of its step")
+FORCED, IN_BEAM = Sentence("given by the prefix"), Sentence("one of the best of its step")
 ENDED, CUT = Sentence("ended"), Sentence("cut at the length limit")
 OUTSCORED, NARROWED = Sentence("others had better scores"), Sentence("fewer places were left in the beam")
 HOPELESS = Sentence("its score could not become the best")
@@ -26,7 +26,7 @@ class BeamTree:
         self._beam: list[int] = []  # the node of each hypothesis in the beam, best first
 
     def add_prefix_token(self, step: int, token: int, log_probability: float, penalty: float) -> None:
-        self._add(step, token, 0, log_probability, penalty, "kept", PREFIX)
+        self._add(step, token, 0, log_probability, penalty, "kept", FORCED)
         self._beam = [len(self.nodes) - 1]
 
     def extend(

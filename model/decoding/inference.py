@@ -84,7 +84,7 @@ class Inference:
             return None
         if self._network.config.only_torch:
             return None
-        if gates is not None and gates.replacements:
+        if gates is not None and gates.baselines:
             return None
         if self._packed is None or not self._packed.is_current():
             self._packed = CompiledModel(self._network)
@@ -108,20 +108,20 @@ class Inference:
         source: EncodedSource,
         options: SearchOptions,
         gates: HeadGates | None = None,
-        prefix: Sequence[int] = (),
+        forced: Sequence[int] = (),
         tree: BeamTree | None = None,
     ) -> tuple[list[Candidate], Steps | None]:
         """The translations found and the steps of the best, where the search kept them.
 
         Raises UserError if the model's weights are so large that its numbers are not finite.
         """
-        ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
+        ids = torch.tensor([list(forced)], dtype=torch.long, device=self.device)
         if source.compiled and options.beam_size <= MAX_ROWS and self._keeps_few_maps(source, options):
-            (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
+            (found,) = source.compiled.search(source.encoded, options, gates, forced=ids, tree=tree)
             _check_finite(found.candidates)
             return found.candidates, found.steps
         (candidates,) = search(
-            self.model, source.ids, options, gates, prefix=ids, encoded=source.encoded, tree=tree
+            self.model, source.ids, options, gates, forced=ids, encoded=source.encoded, tree=tree
         )
         _check_finite(candidates)
         return candidates, None
@@ -139,11 +139,11 @@ class Inference:
         options: SearchOptions,
         gates: HeadGates | None = None,
         exact: bool = False,
-        prefix: Sequence[int] = (),
+        forced: Sequence[int] = (),
     ) -> list[list[Candidate]]:
         """Search without weights: few rows by the kernels, many by torch, in bfloat16 where that is faster.
 
-        Every translation begins with `prefix`.
+        Every translation begins with `forced`.
 
         If `exact`, all are searched by the kernels, as `search` does.
         """
@@ -151,26 +151,26 @@ class Inference:
         dtype = torch.float32 if exact else product_dtype(rows, self.device)
         by_kernels = rows <= MAX_ROWS or (exact and options.beam_size <= MAX_ROWS)
         if by_kernels and (compiled := self.compiled(gates)):
-            return compiled.search_batch(source, options, gates, prefix)
+            return compiled.search_batch(source, options, gates, forced)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
-            given = torch.tensor(prefix, dtype=torch.long, device=part.device).expand(len(part), -1)
-            return search(model, trim_padding(part), options, gates, dtype=dtype, prefix=given)
+            given = torch.tensor(forced, dtype=torch.long, device=part.device).expand(len(part), -1)
+            return search(model, trim_padding(part), options, gates, dtype=dtype, forced=given)
 
         parts = torch.tensor_split(source, max(1, min(count, rows // PART_ROWS)))
         return [each for part in map_in_threads(found, parts) for each in part]
 
     @torch.inference_mode()
-    def read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None) -> Steps:
+    def score(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None) -> Steps:
         """The steps of a given target. Raises UserError as `search` does."""
-        steps = self._read(source, target, gates)
+        steps = self._score(source, target, gates)
         _check_finite([steps])
         return steps
 
-    def _read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:
+    def _score(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:
         if source.compiled:
-            return source.compiled.read(source.encoded, torch.tensor([list(target)]), gates)
+            return source.compiled.score(source.encoded, torch.tensor([list(target)]), gates)
         weights, scores = self.decode(source, target, gates)
         chosen = scores[torch.arange(len(target)), torch.tensor(target)]
         best = scores.topk(min(N_LIKELIEST, scores.shape[-1]), dim=-1)

@@ -48,7 +48,7 @@ def search(
     options: SearchOptions | None = None,
     gates: HeadGates | None = None,
     *,
-    prefix: Int[Tensor, "B P"] | None = None,
+    forced: Int[Tensor, "B F"] | None = None,
     encoded: Encoded | None = None,
     tree: BeamTree | None = None,
     dtype: torch.dtype = torch.float32,
@@ -57,8 +57,8 @@ def search(
 
     A finished hypothesis leaves the beam, and the beam becomes one smaller (Sutskever et al. 2014). A beam
     of 1 therefore stops at the first </s>: this is greedy decoding. Padding of `source` must be on the
-    right. Every translation begins with `prefix`, whose log-probability counts as other tokens' do.
-    The prefix has no </s>, and at least one token follows it even at the length limit. `gates` have no
+    right. Every translation begins with the tokens `forced`, whose log-probabilities count like others.
+    They have no </s>, and at least one token follows it even at the length limit. `gates` have no
     batch dimension. `encoded` is the encoder's output with these gates, if it is already known. `tree`
     records the search of a single sentence. `dtype` is the type of the matrix products: log-probabilities
     differ from a teacher-forced pass by at most 1e-4 nats a token in float32, and
@@ -72,13 +72,13 @@ def search(
     limits = [options.limit(length) for length in (source != PAD_ID).sum(-1).tolist()]
     decoder = IncrementalDecoder(model, encoded, options.beam_size, gates, dtype)
     beam = _Beam(options, limits, source.device, tree)
-    if prefix is not None and prefix.shape[1] > 0:
+    if forced is not None and forced.shape[1] > 0:
         with torch.autocast(source.device.type, dtype, enabled=dtype != torch.float32):
-            read = torch.cat((torch.full_like(prefix[:, :1], BOS_ID), prefix[:, :-1]), 1)
+            read = torch.cat((torch.full_like(forced[:, :1], BOS_ID), forced[:, :-1]), 1)
             decoded = model.decode(read, encoded, gates)  # one pass is faster than a step for each token
             logits = model.output(decoded.hidden).repeat_interleave(options.beam_size, 0)
         decoder.resume(decoded.self_kv)
-        for step, tokens in enumerate(prefix.unbind(1)):
+        for step, tokens in enumerate(forced.unbind(1)):
             beam.append_prefix(logits[:, step].float(), tokens)
     while beam.sentences:
         report(Sentence("{count} tokens so far", count=beam.length))
@@ -144,7 +144,7 @@ class _Beam:
         return self.tokens.shape[1] - 1
 
     def append_prefix(self, logits: Float[Tensor, "R V"], tokens: Int[Tensor, " N"]) -> None:
-        """Append the next prefix token of each sentence to all its hypotheses."""
+        """Append the next forced token of each sentence to all its hypotheses."""
         step = logits.log_softmax(-1).view(len(tokens), self.options.beam_size, -1)
         self.log_probability = self.log_probability + step[torch.arange(len(tokens)), :, tokens]
         self.tokens = torch.cat((self.tokens, tokens.repeat_interleave(self.options.beam_size)[:, None]), 1)
@@ -195,13 +195,15 @@ class _Beam:
         """
         k = self.options.beam_size
         penalty = length_penalty(self.length, self.options.length_penalty)
-        for i, j in ended.nonzero().tolist():
-            totals = self.totals[i * k + j].tolist()
-            ids = tuple(self.tokens[i * k + j, 1:].tolist())
+        rows = ended.view(-1).nonzero().view(-1)
+        columns = (rows // k).tolist(), self.totals[rows].tolist(), self.tokens[rows, 1:].tolist()
+        self.width -= ended.sum(-1, keepdim=True)
+        for i, totals, ids in zip(
+            *columns, strict=True
+        ):  # lists, because a GPU is slow to give single numbers
             each = tuple(after - before for before, after in pairwise(totals))
             done = self.finished[self.sentences[i]]
-            done.append(Candidate(ids, totals[-1], totals[-1] / penalty, each))
-            self.width[i] = k - len(done)
+            done.append(Candidate(tuple(ids), totals[-1], totals[-1] / penalty, each))
             if len(done) >= self.options.n_best:
                 self.score_threshold[i] = sorted(found.score for found in done)[-self.options.n_best]
         alive = taken.masked_fill(ended, NO_HYPOTHESIS)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.network.config import ModelConfig
+from model.storage.card import Card
 from model.storage.checkpoint import MAX_LABEL, ModelInfo
 from model.text.languages import language_names
 
@@ -57,7 +58,7 @@ def import_card(
     config: ModelConfig,
     notes: Sequence[str],
     not_stated: str = "not stated in the checkpoint; ask its origin",
-) -> dict[str, Any]:
+) -> Card:
     """The card, which says where the model comes from. Nothing of the origin's own text is copied.
 
     `not_stated` is what it says of the licence if the checkpoint says nothing.
@@ -109,7 +110,7 @@ def _shape(config: ModelConfig) -> str:
     )
 
 
-def _front_matter(info: ModelInfo, family: str, licence: str) -> dict[str, Any]:
+def _front_matter(info: ModelInfo, family: str, licence: str) -> dict[str, str | list[str]]:
     return {
         "license": "other" if licence == UNKNOWN else licence,
         "pipeline_tag": "translation",

@@ -212,11 +212,11 @@ def _check(table: Mapping[str, Fate], settings: Mapping[str, Any], path: Path) -
     return notes
 
 
-def _limits_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _limits_that_count(settings: Mapping[str, object]) -> dict[str, object]:
     """The settings without limits that are above Headlight's own."""
     limits = ("max_length", "max_new_tokens")
 
-    def counts(name: str, value: Any) -> bool:
+    def counts(name: str, value: object) -> bool:
         return name not in limits or type(value) is not int or value < MAX_TARGET_TOKENS
 
     return {name: value for name, value in settings.items() if counts(name, value)}

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import tokenizers
 import torch
@@ -114,7 +114,7 @@ def write_transformers(checkpoint: Checkpoint, directory: Path) -> None:
     (directory / README).write_text(readme(export_card(checkpoint)), encoding="utf-8")
 
 
-def _config(model: Transformer) -> dict[str, Any]:
+def _config(model: Transformer) -> dict[str, object]:
     config = model.config
     family, name = CLASSES[config.norm]
     both = {"layers": config.n_encoder_layers, "ffn_dim": config.d_ff, "attention_heads": config.n_heads}
@@ -148,7 +148,7 @@ def _special_ids() -> dict[str, int]:
     return {f"{name}_token_id": index for name, index in ids.items()}
 
 
-def _generation() -> dict[str, Any]:
+def _generation() -> dict[str, object]:
     """What Headlight's search does by default: greedy, with its length limit for the longest source."""
     limit = SearchOptions().limit(MAX_TOKENS) + 1  # their length has <s> too
     ids = _special_ids()

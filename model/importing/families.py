@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from model.importing import fsmt, marian, t5
 from model.importing.family import Family, tied
 from model.importing.files.byte_level import read_byte_level
+from model.importing.files.settings import Settings
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import Sides, SpecialIds
 from model.importing.language_codes import read_m2m, read_mbart
 from model.importing.weight_names import convert_tied, convert_with_positions, convert_with_sinusoids
+from model.network.config import Shape
 
 # The names of BART's settings and what they are when a file leaves them out. All families but T5 copied them.
-BART: dict[str, Any] = {
+BART: Settings = {
     "d_model": 1024,
     "encoder_layers": 12,
     "decoder_layers": 12,
@@ -28,9 +29,9 @@ BART: dict[str, Any] = {
     "eos_token_id": 2,
     "decoder_start_token_id": 2,
 }
-RELATIVE = {"norm": "pre", "rms_norm": True, "positions": "relative"}
+RELATIVE: Shape = {"norm": "pre", "rms_norm": True, "positions": "relative"}
 # The same of T5.
-T5: dict[str, Any] = {
+T5: Settings = {
     "vocab_size": 32128,
     "d_model": 512,
     "d_kv": 64,
@@ -44,12 +45,12 @@ T5: dict[str, Any] = {
     "eos_token_id": 1,
     "decoder_start_token_id": 0,
 }
-FAIRSEQ = {"scale_embedding": True, "activation_function": "relu"}
-TIED = {"tie_word_embeddings": True}
-PAD_1 = {"pad_token_id": 1}  # the first position of fairseq is the one after it
+FAIRSEQ: Settings = {"scale_embedding": True, "activation_function": "relu"}
+TIED: Settings = {"tie_word_embeddings": True}
+PAD_1: Settings = {"pad_token_id": 1}  # the first position of fairseq is the one after it
 
 
-def _read_one(directory: Path, values: dict[str, Any]) -> Sides:
+def _read_one(directory: Path, values: Settings) -> Sides:
     side = read_tokenizer(directory, values["vocab_size"], SpecialIds.of(values))
     return Sides(side, side)
 

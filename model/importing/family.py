@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from model.importing.files.settings import learned_positions, read_settings, shape_of
+from model.importing.files.settings import Settings, learned_positions, read_settings, shape_of
 from model.importing.files.tokenizers import Side, Sides
 from model.importing.files.weights import Weights
-from model.network.config import ModelConfig
+from model.network.config import ModelConfig, Shape
 from model.network.transformer import Transformer
 from model.text.tokenizer import BOS_ID
 
 NEVER_LOGIT = -1e4  # the bias of tokens that are never predicted; e^-10000 is 0, and 16 bits can hold it
 # Settings that change the arithmetic, with the only value that Headlight computes.
-REQUIRED: dict[str, Any] = {"is_encoder_decoder": True, "quantization_config": None}
+REQUIRED: Settings = {"is_encoder_decoder": True, "quantization_config": None}
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,10 @@ class Family:
     """The differences between one family of models and the others."""
 
     title: str  # in the card
-    defaults: dict[str, Any]  # settings that are read, with their values where config.json leaves them out
-    shape: dict[str, Any]  # arguments of ModelConfig that are the same in every model
-    plan: Callable[[Path, dict[str, Any], dict[str, Any]], Plan]  # from the settings and the shape
-    required: dict[str, Any] = field(default_factory=dict)  # besides REQUIRED
+    defaults: Settings  # settings that are read, with their values where config.json leaves them out
+    shape: Shape  # arguments of ModelConfig that are the same in every model
+    plan: Callable[[Path, Settings, Shape], Plan]  # from the settings and the shape
+    required: Settings = field(default_factory=Settings)  # besides REQUIRED
 
     def read_plan(self, directory: Path) -> Plan:
         """Read what describes a checkpoint. Raises UserError."""
@@ -49,20 +48,20 @@ class Family:
 
 
 def tied(
-    read_sides: Callable[[Path, dict[str, Any]], Sides],
+    read_sides: Callable[[Path, Settings], Sides],
     convert: Callable[[Weights, Transformer, Side, bool], Iterator[tuple[str, Tensor]]],
-) -> Callable[[Path, dict[str, Any], dict[str, Any]], Plan]:
+) -> Callable[[Path, Settings, Shape], Plan]:
     """How a family plans whose models have one matrix for both embeddings and the output.
 
     `convert` gets a side with the order of the matrix, and whether embeddings are scaled.
     """
 
-    def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+    def plan(directory: Path, values: Settings, shape: Shape) -> Plan:
         size, scaled = values["vocab_size"], values["scale_embedding"]
         if shape.get("positions") == "learned":
             shape = shape | {"n_positions": learned_positions(values, directory)}
         # Check the sizes before anything of such a size is read.
-        config = ModelConfig(size + 1, size + 1, **shape, **shape_of(values))
+        config = ModelConfig(size + 1, size + 1, **(shape | shape_of(values)))
         sides = read_sides(directory, values)
         return Plan(
             tied_config(config, sides.target, scaled),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from model.errors import UserError
 from model.importing.family import Plan, output_bias
-from model.importing.files.settings import CONFIG, TOKENIZER, settings_of, shape_of
+from model.importing.files.settings import CONFIG, TOKENIZER, Settings, settings_of, shape_of
 from model.importing.files.tokenizers import (
     FSMT_VOCABULARIES,
     MERGES,
@@ -24,18 +23,18 @@ from model.importing.files.tokenizers import (
 )
 from model.importing.files.weights import Weights
 from model.importing.weight_names import DECODER, ENCODER, axis_of, convert_layers
-from model.network.config import ModelConfig
+from model.network.config import ModelConfig, Shape
 from model.network.transformer import Transformer
 from model.text.moses import LANGUAGE, MosesPieces, MosesTokenizer, pairs_of, sacremoses
 
 OUTPUT = "model.decoder.output_projection.weight"
 
 
-def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+def plan(directory: Path, values: Settings, shape: Shape) -> Plan:
     """How a checkpoint of FSMT becomes ours. Raises UserError."""
     sizes = values["src_vocab_size"], values["tgt_vocab_size"]
     # Check the sizes before anything of such a size is read.
-    config = ModelConfig(sizes[0] + 1, sizes[1] + 1, **shape, **shape_of(values))
+    config = ModelConfig(sizes[0] + 1, sizes[1] + 1, **(shape | shape_of(values)))
     languages = _languages(directory)
     sacremoses()  # refuses to go on without it
     ids = SpecialIds.of(values)

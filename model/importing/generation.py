@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 import torch
 from jaxtyping import Int
@@ -64,15 +65,14 @@ def read_generation(directory: Path) -> Generation:
     first = settings.get("forced_bos_token_id")
     if first is None and settings.get("force_bos_token_to_be_generated"):  # the name in earlier versions
         first = settings.get("bos_token_id")
-    if first is not None and not _is_id(first):
-        raise UserError(
-            f"{path} has forced_bos_token_id {quote_untrusted(first)}, which is no id; correct it."
-        )
-    notes = ("bad_words_ids has sequences of tokens, which Headlight can predict.",)
-    return Generation(path, tuple(sorted(never)), first, notes if any(len(row) > 1 for row in words) else ())
+    has_sequences = any(len(row) > 1 for row in words)
+    notes = ("bad_words_ids has sequences of tokens, which Headlight can predict.",) if has_sequences else ()
+    if first is None or _is_id(first):
+        return Generation(path, tuple(sorted(never)), first, notes)
+    raise UserError(f"{path} has forced_bos_token_id {quote_untrusted(first)}, which is no id; correct it.")
 
 
-def _is_id(value: object) -> bool:
+def _is_id(value: object) -> TypeGuard[int]:
     return type(value) is int and abs(value) < 1 << 31
 
 

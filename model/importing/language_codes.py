@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from model.errors import UserError
-from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
+from model.importing.files.settings import CONFIG, TOKENIZER, Settings, settings_of
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import (
@@ -45,13 +45,13 @@ mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh
 """
 
 
-def read_m2m(directory: Path, values: dict[str, Any]) -> Sides:
+def read_m2m(directory: Path, values: Settings) -> Sides:
     """M2M100 and NLLB: the encoder reads the code of its language, the decoder writes the other one first."""
     side = _read_m2m(directory, values["vocab_size"], SpecialIds.of(values))
     return Sides(*_with_languages(side, directory, usual="en"))
 
 
-def read_mbart(directory: Path, values: dict[str, Any]) -> Sides:
+def read_mbart(directory: Path, values: Settings) -> Sides:
     """mBART-50 as M2M100. mBART-25 reads its code after the </s>.
 
     The decoder of mBART-25 begins with the other code in place of a <s>, so that a checkpoint translates into
@@ -70,7 +70,7 @@ def read_mbart(directory: Path, values: dict[str, Any]) -> Sides:
     return Sides(source, target, (code.strip("<>"), start.strip("<>")))
 
 
-def _check_version(directory: Path, values: dict[str, Any], starts_with_code: bool) -> None:
+def _check_version(directory: Path, values: Settings, starts_with_code: bool) -> None:
     """Raise UserError for an mBART-25 that names no target language, and for another start of the decoder."""
     named = [settings_of(directory / name).get("tokenizer_class") for name in (TOKENIZER, CONFIG)]
     versions = {str(name).startswith("MBart50") for name in named if name is not None}

@@ -15,6 +15,7 @@ from torch import Tensor
 from model.errors import UserError, quote_untrusted
 from model.importing import toolkits
 from model.importing.toolkits import Said
+from model.network.config import Shape
 
 # What a name may have before or in it, and how the table writes it.
 SPELLINGS = (
@@ -47,7 +48,7 @@ class Layout:
     encoder: str
     decoder: str
     parts: str
-    shape: Mapping[str, Any] = field(default_factory=dict)  # of ModelConfig, if the same in every model
+    shape: Shape = field(default_factory=Shape)  # of ModelConfig, if the same in every model
     specials: tuple[str, str, str, str] = ("<pad>", "<unk>", "<s>", "</s>")  # as its vocabulary spells them
     more: Mapping[str, str] = field(default_factory=dict)  # other names and ours
     buffers: str = r""  # names of what is computed and no weight
@@ -57,7 +58,7 @@ class Layout:
     memory: str = ""
     counts_words: bool = False  # in its word lists, whose first four entries are not written
     # What the settings say, which lie in the file or in its folder.
-    read: Callable[[Mapping[str, Any], Path], Said] = lambda _, __: Said()
+    parse: Callable[[Mapping[str, Any], Path], Said] = lambda _, __: Said()
     assumed: str = ""  # what nothing says
     licence: str = "not stated in the checkpoint; ask its origin"
 
@@ -197,7 +198,7 @@ LAYOUTS: dict[str, Layout] = {
         {"encoder.layer_norm": "source_embedding.norm", "decoder.layer_norm": "target_embedding.norm"},
         r"(..coder)\.position_enc\.pos_table",
         framed=True,
-        read=toolkits.read_jadore,
+        parse=toolkits.parse_jadore,
     ),
     "joeynmt": Layout(
         "JoeyNMT 2",
@@ -208,7 +209,7 @@ LAYOUTS: dict[str, Layout] = {
         "feed_forward.pwff_layer.3 feed_forward.layer_norm",
         "q_layer k_layer v_layer output_layer",
         buffers=r"(..coder)\.pe\.pe",
-        read=toolkits.read_joey,
+        parse=toolkits.parse_joey,
     ),
     "opennmt": Layout(
         "OpenNMT-py 3",
@@ -221,7 +222,7 @@ LAYOUTS: dict[str, Layout] = {
         {"norm": "pre"},
         ("<blank>", "<unk>", "<s>", "</s>"),
         buffers=r"(..coder)\.embeddings\.make_embedding\.pe\.pe",
-        read=toolkits.read_opennmt,
+        parse=toolkits.parse_opennmt,
     ),
     "eole": Layout(
         "eole",
@@ -234,7 +235,7 @@ LAYOUTS: dict[str, Layout] = {
         {"norm": "pre"},
         ("<blank>", "<unk>", "<s>", "</s>"),
         buffers=r"(src|tgt)_emb\.pe\.pe|decoder\.transformer_layers\.\d+\.layer_scalar",
-        read=toolkits.read_eole,
+        parse=toolkits.parse_eole,
     ),
     "fairseq": Layout(
         "fairseq",
@@ -252,7 +253,7 @@ LAYOUTS: dict[str, Layout] = {
         },
         buffers=r"(..coder)\.(version|embed_positions\._float_tensor)",
         counts_words=True,
-        read=toolkits.read_fairseq,
+        parse=toolkits.parse_fairseq,
     ),
     "firefox": Layout(
         "Firefox's translator (Marian with an SSRU)",
@@ -263,7 +264,7 @@ LAYOUTS: dict[str, Layout] = {
         {"positions": "marian", "autoregression": "ssru"},
         starts_with_zeros=True,
         memory="f w o",
-        read=partial(toolkits.read_marian, decoder="rnn"),
+        parse=partial(toolkits.parse_marian, decoder="rnn"),
         licence="not stated in the files: Bergamot's models are CC-BY-SA 4.0, some for non-commercial "
         "use only, and Mozilla's MPL 2.0; ask where the files come from",
         assumed="Firefox also rounds what its matrices read to 8 bits; it words some sentences differently.",
@@ -276,6 +277,6 @@ LAYOUTS: dict[str, Layout] = {
         "q k v o",
         {"positions": "marian"},
         starts_with_zeros=True,
-        read=toolkits.read_marian,
+        parse=toolkits.parse_marian,
     ),
 }

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from model.errors import UserError
 from model.importing.family import NEVER_LOGIT, Plan, output_bias
-from model.importing.files.settings import CONFIG, settings_of, shape_of
+from model.importing.files.settings import CONFIG, Settings, settings_of, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import (
     SOURCE_SPM,
@@ -33,12 +32,12 @@ from model.importing.weight_names import (
     check_sinusoids,
     convert_layers,
 )
-from model.network.config import ModelConfig
+from model.network.config import ModelConfig, Shape
 from model.network.transformer import Transformer
 from model.text.tokenizer import BOS_ID, PAD_ID
 
 
-def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+def plan(directory: Path, values: Settings, shape: Shape) -> Plan:
     """How a checkpoint of MarianMT becomes ours. Raises UserError."""
     shared, tied = values["share_encoder_decoder_embeddings"], values["tie_word_embeddings"]
     size = values["vocab_size"]
@@ -46,7 +45,7 @@ def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan
     if type(target_size) is not int:
         raise UserError(f"{directory / CONFIG} has a decoder_vocab_size that is not a number; correct it.")
     # Check the sizes before anything of such a size is read.
-    config = ModelConfig(size + 1, target_size + 1, **shape, **shape_of(values))
+    config = ModelConfig(size + 1, target_size + 1, **(shape | shape_of(values)))
     ids = SpecialIds.of(values)
     if (directory / SOURCE_SPM).exists() or not (directory / TOKENIZER_JSON).exists():
         source, target = read_tokenizers(directory, (size, target_size), ids)

@@ -27,7 +27,7 @@ from model.files import (
 from model.importing.family import NEVER_LOGIT, Plan
 from model.importing.files.marian_bin import VERSION, read_marian_bin
 from model.importing.files.npz import read_npz
-from model.importing.files.pickles import read_nested
+from model.importing.files.pickles import Stored, read_nested
 from model.importing.files.settings import CONFIG
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizers import Side, Sides, SpecialIds, ordered
@@ -105,7 +105,7 @@ def open_own(path: Path, told: Told) -> Opened:
         raise UserError(f"There is no layout {quote_untrusted(name)}; name one of {', '.join(LAYOUTS)}.")
     layout = LAYOUTS[name]
     found = layout.rename(tensors, path)
-    said = layout.read(values, path.parent)
+    said = layout.parse(values, path.parent)
     config = _config(layout, found, said, told, path)
     sides = _sides(layout, found, said, told, path)
     _scale(layout, found, said)
@@ -121,7 +121,7 @@ def open_own(path: Path, told: Told) -> Opened:
     )
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(path: Path) -> Stored:
     """The weights of a file and the plain values beside them."""
     if path.suffix == NPZ:
         return read_npz(path)
@@ -129,7 +129,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return read_marian_bin(path)
     if path.suffix == SAFETENSORS:
         with open_tensors(path, MAX_WEIGHTS_BYTES) as stored:
-            return {name: stored.get_tensor(name) for name in stored.keys()}, {}  # noqa: SIM118
+            return Stored({name: stored.get_tensor(name) for name in stored.keys()}, {})  # noqa: SIM118
     try:
         return read_nested(path)
     except ValueError as error:
@@ -172,7 +172,7 @@ def _config(layout: Layout, found: dict[str, Tensor], said: Said, told: Told, pa
             "them, such as --heads 8, or --sentences FILE with some that it can translate, to find them."
         )
     norms = [f"{side}_norm.weight" in found for side in layers]
-    shape = {**layout.shape, **said.shape}
+    shape = layout.shape | said.shape
     if shape.get("decoder_norm") == shape["norm"]:
         del shape["decoder_norm"]
     if shape.get("positions") == "learned":
@@ -182,19 +182,17 @@ def _config(layout: Layout, found: dict[str, Tensor], said: Said, told: Told, pa
             found[name] = found[name][said.spare_positions :]
         shape["n_positions"] = min(len(found[name]) for name in positions)
     inner, decoder_inner = (sizes(f"{side}.0.feed_forward.inner.weight")[0] for side in layers)
-    config = ModelConfig(
-        source,
-        target,
-        d_model=width,
-        d_ff=inner,
-        n_heads=heads,
-        n_encoder_layers=layers["encoder"],
-        n_decoder_layers=layers["decoder"],
-        tied=False,
-        output_bias=True,
-        decoder_ff=0 if decoder_inner == inner else decoder_inner,
-        **shape,
-    )
+    shape |= {
+        "d_model": width,
+        "d_ff": inner,
+        "n_heads": heads,
+        "n_encoder_layers": layers["encoder"],
+        "n_decoder_layers": layers["decoder"],
+        "tied": False,
+        "output_bias": True,
+        "decoder_ff": 0 if decoder_inner == inner else decoder_inner,
+    }
+    config = ModelConfig(source, target, **shape)
     for final in CHOICES["final_norm"]:
         config = replace(config, final_norm=final)
         if norms == [side.has_final_norm for side in (config, config.of_decoder)]:

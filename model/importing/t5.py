@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,13 +16,14 @@ from model.importing.files.settings import (
     ACTIVATIONS,
     CONFIG,
     TOKENIZER,
+    Settings,
     settings_of,
 )
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import SPIECE, TOKENIZER_JSON, Side, Sides, SpecialIds, side_of
 from model.importing.files.weights import Weights
-from model.network.config import ModelConfig
+from model.network.config import ModelConfig, Shape
 from model.network.transformer import Transformer
 from model.storage.checkpoint import MAX_LABEL, MAX_PROMPTS
 from model.text.charsmap import Charsmap
@@ -43,28 +43,26 @@ SHARED, OUTPUT = "shared.weight", "lm_head.weight"
 COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
 
-def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+def plan(directory: Path, values: Settings, shape: Shape) -> Plan:
     """How a checkpoint of T5 becomes ours. Raises UserError."""
     written = settings_of(directory / CONFIG)
     decoder_layers = written.get("num_decoder_layers") or values["num_layers"]
     if type(decoder_layers) is not int:
         raise UserError(f"{directory / CONFIG} has a num_decoder_layers that is not a number; correct it.")
     size = values["vocab_size"]
+    sizes: Shape = {
+        "d_model": values["d_model"],
+        "d_ff": values["d_ff"],
+        "n_heads": values["num_heads"],
+        "n_encoder_layers": values["num_layers"],
+        "n_decoder_layers": decoder_layers,
+        "d_key": values["d_kv"],
+        "n_buckets": values["relative_attention_num_buckets"],
+        "max_distance": values["relative_attention_max_distance"],
+    }
+    kind = _kind_of_feed_forward(values["feed_forward_proj"], directory / CONFIG)
     # Check the sizes before anything of such a size is read.
-    config = ModelConfig(
-        size + 1,
-        size + 1,
-        d_model=values["d_model"],
-        d_ff=values["d_ff"],
-        n_heads=values["num_heads"],
-        n_encoder_layers=values["num_layers"],
-        n_decoder_layers=decoder_layers,
-        d_key=values["d_kv"],
-        n_buckets=values["relative_attention_num_buckets"],
-        max_distance=values["relative_attention_max_distance"],
-        **shape,
-        **_kind_of_feed_forward(values["feed_forward_proj"], directory / CONFIG),
-    )
+    config = ModelConfig(size + 1, size + 1, **(shape | sizes | kind))
     side = _read_side(directory, size, SpecialIds.of(values))
     scaled = _is_scaled(written)
     convert = partial(_convert, side=side, scaled=scaled)
@@ -73,7 +71,7 @@ def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan
     return Plan(tied_config(config, side, scaled), sides, convert, prompts)
 
 
-def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:
+def _kind_of_feed_forward(projection: str, path: Path) -> Shape:
     """The arguments of ModelConfig for relu, gated-gelu and their like. Raises UserError."""
     activation = projection.removeprefix("gated-")
     if activation not in ACTIVATIONS:
@@ -87,7 +85,7 @@ def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:
     return {"activation": name, "gated": gated}
 
 
-def _is_scaled(written: dict[str, Any]) -> bool:
+def _is_scaled(written: Mapping[str, object]) -> bool:
     """Whether the output is scaled by d_model^-0.5, as in T5 1.0 alone, whose output is the embedding."""
     if written.get("model_type") == "mt5":
         return False
@@ -106,7 +104,7 @@ def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
     return side_of(segmenter, dict(enumerate(pieces)), size, ids, directory)
 
 
-def _prompts(written: dict[str, Any]) -> tuple[str, ...]:
+def _prompts(written: Mapping[str, object]) -> tuple[str, ...]:
     """The beginnings that name a task of translation, such as "translate English to German: "."""
     tasks = written.get("task_specific_params")
     found = []

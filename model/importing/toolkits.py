@@ -11,6 +11,7 @@ from typing import Any
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_yaml
 from model.importing.files.settings import ACTIVATIONS
+from model.network.config import Shape
 
 Words = Sequence[str] | Path  # in the order of their ids, or the file that lists them
 LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
@@ -31,7 +32,7 @@ class Said:
     """What the settings of a model say of it."""
 
     heads: int = 0
-    shape: Mapping[str, Any] = field(default_factory=dict)  # arguments of ModelConfig
+    shape: Shape = field(default_factory=Shape)
     scales: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of both embeddings and the output
     words: tuple[Words, Words] | None = None
     specials: tuple[str, str, str, str] | None = None  # how its vocabulary spells <pad> <unk> <s> </s>
@@ -105,7 +106,7 @@ def _lists(values: Mapping[str, Any], title: str) -> tuple[Words, Words]:
     return source, target  # type: ignore[return-value]
 
 
-def read_jadore(values: Mapping[str, Any], _: Path) -> Said:
+def parse_jadore(values: Mapping[str, Any], _: Path) -> Said:
     """The settings in a checkpoint of jadore801120's Transformer."""
     title = "jadore801120"
     settings = _section(values, "settings", title)
@@ -115,11 +116,11 @@ def read_jadore(values: Mapping[str, Any], _: Path) -> Said:
     scaling = settings.get("scale_emb_or_prj", "prj") if shared else "none"
     embedding = 1.0 if scaling == "emb" else width**-0.5
     output = width**-0.5 if scaling == "prj" else 1.0
-    shape = {} if key * heads == width else {"d_key": key}
+    shape: Shape = {} if key * heads == width else {"d_key": key}
     return Said(heads, shape, (embedding, embedding, output))
 
 
-def read_joey(_: Mapping[str, Any], folder: Path) -> Said:
+def parse_joey(_: Mapping[str, Any], folder: Path) -> Said:
     """config.yaml and the word lists beside a checkpoint of JoeyNMT."""
     title = "JoeyNMT"
     values = read_yaml(folder / "config.yaml")
@@ -178,7 +179,7 @@ def _of_opennmt(
     )
 
 
-def read_opennmt(values: Mapping[str, Any], _: Path) -> Said:
+def parse_opennmt(values: Mapping[str, Any], _: Path) -> Said:
     """The options and the vocabulary in a checkpoint of OpenNMT-py."""
     title = "OpenNMT-py"
     options = _section(values, "opt", title)
@@ -206,7 +207,7 @@ def read_opennmt(values: Mapping[str, Any], _: Path) -> Said:
     )
 
 
-def read_eole(_: Mapping[str, Any], folder: Path) -> Said:
+def parse_eole(_: Mapping[str, Any], folder: Path) -> Said:
     """config.json and vocab.json of a folder of eole."""
     title = "eole"
     values, vocabulary = read_json(folder / "config.json"), read_json(folder / "vocab.json")
@@ -236,7 +237,7 @@ def read_eole(_: Mapping[str, Any], folder: Path) -> Said:
     return _of_opennmt({"heads": heads}, positions, activation, vocabulary, title)
 
 
-def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
+def parse_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     """The settings in a checkpoint of fairseq, and the dictionaries beside it."""
     title = "fairseq"
     if isinstance(values.get("cfg"), dict):
@@ -255,7 +256,7 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     heads = of_both("attention_heads", 8)
     width = _number(model, "encoder_embed_dim", title)
     scale = width**-0.5 if model.get("no_scale_embedding", False) else 1.0
-    shape = {
+    shape: Shape = {
         "norm": "pre" if of_both("normalize_before") else "post",
         "positions": "learned" if of_both("learned_pos") else "fairseq",
         "embedding_norm": bool(model.get("layernorm_embedding", False)),
@@ -274,10 +275,10 @@ def read_fairseq(values: Mapping[str, Any], folder: Path) -> Said:
     )
 
 
-def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
+def parse_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-attention") -> Said:
     """special:model.yml of a model of Marian."""
     title = "Marian"
-    wanted: dict[str, Any] = {
+    wanted: dict[str, object] = {
         "type": "transformer",
         "transformer-decoder-autoreg": decoder,
         "dec-cell": "ssru" if decoder == "rnn" else values.get("dec-cell"),
@@ -298,7 +299,7 @@ def read_marian(values: Mapping[str, Any], folder: Path, decoder: str = "self-at
             'only "" with "dan", or "n" with "da", can be imported.'
         )
     activation = _activation(values.get("transformer-ffn-activation", "swish"), title)
-    shape = {"norm": norms[processing], "activation": activation}
+    shape: Shape = {"norm": norms[processing], "activation": activation}
     words, languages = _vocabularies(folder), _named_languages(folder)
     return Said(_number(values, "transformer-heads", title), shape, words=words, languages=languages)
 

@@ -33,24 +33,22 @@ class AttentionOutput(NamedTuple):
 class Gate(NamedTuple):
     """What becomes of the outputs of one layer's heads before W_O.
 
-    An output z becomes share * z + (1 - share) * replacement: a share of 1 changes nothing, and 0
+    An output z becomes share * z + (1 - share) * baseline: a share of 1 changes nothing, and 0
     replaces z. Only the outputs of the queries in `rows` can change.
     """
 
     share: Float[Tensor, "*B H"]
-    replacement: Float[Tensor, "*B H P K"] | None = (
-        None  # of the first P positions; None for zeros everywhere
-    )
-    rows: Bool[Tensor, " P"] | None = None  # given with `replacement`
+    baseline: Float[Tensor, "*B H P K"] | None = None  # of the first P positions; None for zeros everywhere
+    rows: Bool[Tensor, " P"] | None = None  # given with `baseline`
 
     def apply(self, heads: Float[Tensor, "B H Q K"], first: int = 0) -> Float[Tensor, "B H Q K"]:
         """The heads' outputs after the gate; the first query is at the position `first`."""
         share = self.share[..., None, None]
-        if self.replacement is None or self.rows is None:
+        if self.baseline is None or self.rows is None:
             return heads * share
         queries = slice(first, first + heads.shape[-2])
         closed = (1 - share) * self.rows[queries, None]
-        return heads * (1 - closed) + self.replacement[..., queries, :] * closed
+        return heads * (1 - closed) + self.baseline[..., queries, :] * closed
 
 
 def explicit_attention(

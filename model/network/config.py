@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from model.errors import UserError, quote_untrusted
 
@@ -62,6 +62,32 @@ LATER = (
 )
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
+
+
+class Shape(TypedDict, total=False):
+    """Arguments of ModelConfig that a file or a family of models determines."""
+
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_encoder_layers: int
+    n_decoder_layers: int
+    norm: str
+    tied: bool
+    activation: str
+    positions: str
+    n_positions: int
+    embedding_norm: bool
+    d_key: int
+    gated: bool
+    rms_norm: bool
+    n_buckets: int
+    max_distance: int
+    final_norm: str
+    decoder_norm: str
+    decoder_ff: int
+    autoregression: str
+    output_bias: bool
 
 
 @dataclass(frozen=True)
@@ -247,7 +273,7 @@ class ModelConfig:
         own = attention - self.d_attention if self.is_recurrent else attention
         return encoder + self.n_decoder_layers * (own + attention + decoder_ff)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""
         values = asdict(self)
         for each in fields(self):

@@ -26,7 +26,7 @@ from model.network.masks import causal_mask
 from model.results import KINDS, Head
 
 
-class Replacement(NamedTuple):
+class HeadBaseline(NamedTuple):
     """What replaces the outputs of the heads of one kind, before W_O, where their gates are closed."""
 
     outputs: Float[Tensor, "*B L H P K"]  # of the first P positions, which are all that are read
@@ -37,14 +37,14 @@ class Replacement(NamedTuple):
 class HeadGates:
     """A share in [0, 1] of the output of every head before W_O: 1 changes nothing, 0 closes the gate.
 
-    A closed gate ablates its head: the output becomes zero or, if `replacements` has the head's kind, the
-    replacement. With a leading batch dimension each sentence has its own gates.
+    A closed gate ablates its head: the output becomes zero or, if `baselines` has the head's kind, the
+    baseline. With a leading batch dimension each sentence has its own gates.
     """
 
     encoder: Float[Tensor, "*B L H"]
     decoder: Float[Tensor, "*B M H"]
     cross: Float[Tensor, "*B M H"]
-    replacements: Mapping[str, Replacement] = field(default_factory=dict, kw_only=True)  # by kind
+    baselines: Mapping[str, HeadBaseline] = field(default_factory=dict, kw_only=True)  # by kind
 
     def __iter__(self) -> Iterator[Tensor]:
         """The shares of each kind."""
@@ -59,18 +59,18 @@ class HeadGates:
     def of_layer(self, kind: str, layer: int) -> Gate:
         """The gates of one layer's heads."""
         share: Tensor = getattr(self, kind)[..., layer, :]
-        if kind not in self.replacements:
+        if kind not in self.baselines:
             return Gate(share)
-        outputs, rows = self.replacements[kind]
+        outputs, rows = self.baselines[kind]
         return Gate(share, outputs[..., layer, :, :, :], rows)
 
     def to(self, device: torch.device) -> HeadGates:
         """The same gates on this device."""
         moved = {
-            kind: Replacement(outputs.to(device), rows.to(device))
-            for kind, (outputs, rows) in self.replacements.items()
+            kind: HeadBaseline(outputs.to(device), rows.to(device))
+            for kind, (outputs, rows) in self.baselines.items()
         }
-        return HeadGates(*(share.to(device) for share in self), replacements=moved)
+        return HeadGates(*(share.to(device) for share in self), baselines=moved)
 
     @classmethod
     def open(cls, config: ModelConfig) -> HeadGates:

@@ -1,15 +1,6 @@
 """The card of a model: card.json holds the facts, and one template writes README.md from them.
 
-A card has a `title`. It may also have:
-
-- front: the front matter for the Hugging Face hub, texts or lists of texts by name.
-- introduction, notes: paragraphs of Markdown before and after the facts.
-- shape: the size of the model, as `shape_of` returns it.
-- facts: pairs of a name and Markdown, the rows of a table.
-- sections: [{"title": ..., "text": [paragraphs]}].
-- tables: {name: {"columns": [...], "rows": [[...]], "signatures": {...}}}. The table takes the place of the
-  first paragraph that is its name in braces, for example {figures}.
-- weaknesses: where the model fails, sentences by the code of their language; only the page shows them.
+Paragraphs, facts and the texts of sections are Markdown.
 """
 
 from __future__ import annotations
@@ -18,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from model.errors import UserError
 from model.files import MAX_TEXT_BYTES, read_json, write_atomically, write_json
@@ -37,10 +28,53 @@ FORMATS = {
     "exact": "{:.2f}",
     "exact match, %": "{:.2f}",
 }
-Card = Mapping[str, Any]
 
 
-def read_card(directory: Path) -> dict[str, Any]:
+class ModelSize(TypedDict):
+    """The size and the shape of a model, whose weights are a file of so many bytes."""
+
+    parameters: int
+    bytes: int
+    encoder_layers: int
+    decoder_layers: int
+    width: int
+    heads: int
+    feed_forward: int
+    norm: str
+    vocabularies: list[int]
+
+
+class Table(TypedDict):
+    """A table; a cell is a number, a text, nothing, or a score with the number of what it is about."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    signatures: NotRequired[Mapping[str, str]]  # of the scores
+
+
+class Section(TypedDict):
+    """A part of a card with a heading."""
+
+    title: str
+    text: Sequence[str]
+
+
+class Card(TypedDict, total=False):
+    """The content of card.json; only `title` must be there."""
+
+    front: Mapping[str, str | list[str]]  # the front matter for the Hugging Face hub
+    title: str
+    introduction: Sequence[str]  # paragraphs before the facts
+    shape: ModelSize
+    facts: Sequence[Sequence[str]]  # pairs of a name and a text
+    notes: Sequence[str]  # paragraphs after the facts
+    sections: Sequence[Section]
+    # Each takes the place of the first paragraph that is its name in braces, for example {figures}.
+    tables: dict[str, Table]
+    weaknesses: dict[str, list[str]]  # where the model fails, by the code of the language; for the page alone
+
+
+def read_card(directory: Path) -> Card:
     """Return the card of a model directory, {} without one. Raises UserError if it is broken or too large."""
     path = directory / CARD
     if not os.path.lexists(path):
@@ -50,7 +84,7 @@ def read_card(directory: Path) -> dict[str, Any]:
         (readme(card) + json.dumps(card, ensure_ascii=False)).encode("utf-8")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not the card of a model; copy it again or delete it.") from error
-    return dict(card)
+    return cast(Card, card)
 
 
 def write_card(directory: Path, card: Card) -> None:
@@ -60,7 +94,7 @@ def write_card(directory: Path, card: Card) -> None:
     write_atomically(directory / README, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def shape_of(model: Transformer, tokenizers: Iterable[Tokenizer], size: int) -> dict[str, Any]:
+def shape_of(model: Transformer, tokenizers: Iterable[Tokenizer], size: int) -> ModelSize:
     """Return the size and the shape of a model whose weights are a file of `size` bytes."""
     config = model.config
     return {
@@ -118,8 +152,8 @@ def _cell(column: str, value: Any) -> str:
     return FORMATS.get(column, "{}" if isinstance(value, str) else "{:,}").format(value)
 
 
-def _shape_facts(shape: Mapping[str, Any]) -> list[tuple[str, str]]:
-    encoder, decoder, heads = (shape[name] for name in ("encoder_layers", "decoder_layers", "heads"))
+def _shape_facts(shape: ModelSize) -> list[tuple[str, str]]:
+    encoder, decoder, heads = shape["encoder_layers"], shape["decoder_layers"], shape["heads"]
     sizes = " and ".join(f"{size:,}" for size in shape["vocabularies"])
     return [
         ("size", f"{shape['parameters'] / 1e6:.1f} M parameters, {shape['bytes'] / 1e6:.1f} MB"),
@@ -136,9 +170,11 @@ def _shape_facts(shape: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _front_matter(front: Mapping[str, Any]) -> str:
+def _front_matter(front: Mapping[str, str | list[str]]) -> str:
     lines = []
     for name, value in front.items():
-        several = isinstance(value, list)
-        lines += [f"{name}:", *(f"  - {each}" for each in value)] if several else [f"{name}: {value}"]
+        if isinstance(value, list):
+            lines += [f"{name}:", *(f"  - {each}" for each in value)]
+        else:
+            lines.append(f"{name}: {value}")
     return "---\n" + "\n".join(lines) + "\n---\n\n" if lines else ""

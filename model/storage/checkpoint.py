@@ -26,7 +26,7 @@ from model.files import (
 )
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.storage.card import Card, read_card, shape_of, write_card
+from model.storage.card import Card, ModelSize, read_card, shape_of, write_card
 from model.storage.hub import OnHub
 from model.text.languages import TARGET_CODE
 from model.text.multilingual import load_tokenizer
@@ -65,10 +65,10 @@ class Checkpoint(OnHub):
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
-    card: Card = field(default_factory=dict)  # the content of card.json
+    card: Card = field(default_factory=Card)  # the content of card.json
     notes: tuple[str, ...] = ()  # sentences about what an import does in another way than the origin
 
-    def shape(self, size: int) -> dict[str, Any]:
+    def shape(self, size: int) -> ModelSize:
         """What the card says about the shape of the model, whose weights are a file of `size` bytes."""
         return shape_of(self.model, (self.source_tokenizer, self.target_tokenizer), size)
 
@@ -229,7 +229,7 @@ def find_model(name: str, models: Path) -> Path:
     return {path.name: path for path in list_models(models)}.get(name, Path(name))
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> Mapping[str, Any]:
     settings = read_json(path)
     match settings:
         case {"format": int(version), "model": {"d_model": _}}:
@@ -243,14 +243,12 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
-    values = {}
     for name in ("source_language", "target_language", "title", "scores"):
         if name not in settings:
             raise UserError(f"{path} has no {name!r}; copy it from the run again.")
-        values[name] = settings[name]
-        if name != "scores" and not _is_label(values[name]):
+        if name != "scores" and not _is_label(settings[name]):
             raise UserError(f"{name} in {path} is not a short line of visible text; write it again.")
-    scores = values["scores"]
+    scores = settings["scores"]
     if not isinstance(scores, dict) or len(scores) > MAX_SCORES:
         raise UserError(f"scores in {path} are not at most {MAX_SCORES} named numbers; write them again.")
     for name, value in scores.items():
@@ -258,12 +256,7 @@ def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
             raise UserError(
                 f"The score {quote_untrusted(name)} in {path} is not a valid number; write it again."
             )
-    values["scores"] = {name: float(value) for name, value in scores.items()}
-    return ModelInfo(**values, **_origin(settings, path))
-
-
-def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """What only the settings of an imported model say."""
+    # Only the settings of an imported model say these.
     origin, codes, prompts = (settings.get(name) for name in ("origin", "target_languages", "prompts"))
     if not (origin in (None, "") or _is_label(origin)):
         raise UserError(f"origin in {path} is not a short line of visible text; import the model again.")
@@ -271,11 +264,15 @@ def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         raise UserError(f"target_languages in {path} are not codes of languages; import the model again.")
     if not (prompts is None or (isinstance(prompts, list) and all(map(_is_label, prompts[:MAX_PROMPTS])))):
         raise UserError(f"prompts in {path} are not short lines of visible text; import the model again.")
-    return {
-        "origin": origin or "",
-        "target_languages": tuple(codes or ())[:MAX_CODES],
-        "prompts": tuple(prompts or ())[:MAX_PROMPTS],
-    }
+    return ModelInfo(
+        settings["source_language"],
+        settings["target_language"],
+        settings["title"],
+        {name: float(value) for name, value in scores.items()},
+        origin or "",
+        tuple(codes or ())[:MAX_CODES],
+        tuple(prompts or ())[:MAX_PROMPTS],
+    )
 
 
 def _is_label(value: object) -> bool:

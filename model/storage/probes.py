@@ -43,6 +43,7 @@ LEVELS = 255
 MAX_BYTES = 64 << 20  # 12 + 12 layers of 16 heads, three pairs of 20 tokens at 40 steps take 28 MB
 MAX_CHARACTERS = 1000  # of a text of an untrusted file
 MAX_PARTS = 20  # of an untrusted file
+TypeAndShape = tuple[str, list[int]]  # of a tensor of the file
 
 
 class ProbePair(NamedTuple):
@@ -122,9 +123,8 @@ class Part:
             for name in Probe._fields
         }
 
-    def shapes(self, prefix: str, steps: int, layers: tuple[int, int], heads: int) -> dict[str, Any]:
-        """Type and shape of each of these tensors."""
-        wanted: dict[str, tuple[str, list[int]]] = {}
+    def shapes(self, prefix: str, steps: int, layers: tuple[int, int], heads: int) -> dict[str, TypeAndShape]:
+        wanted: dict[str, TypeAndShape] = {}
         for i, tokens in enumerate(self.tokens if steps else ()):
             source, target = len(tokens.source), len(tokens.predicted)
             decoder = [steps, layers[1], heads, target]
@@ -177,7 +177,7 @@ class Probes:
         for prefix, part in self._named_parts():
             tensors |= part.tensors(prefix)
         *earlier, last = self.parts
-        header: dict[str, Any] = {"version": VERSION, **_pairs_and_steps(last)}
+        header = {"version": VERSION, **_pairs_and_steps(last)}
         if earlier:
             header["earlier"] = [_header_of(part) for part in earlier]
         metadata = {"probes": json.dumps(header, ensure_ascii=False)}
@@ -262,7 +262,7 @@ class Probes:
         _, decoder_layers, _, _, _ = found[f"{first}cross"].get_shape()
         if not encoder_layers * decoder_layers * heads:
             raise ValueError("it has no heads")
-        wanted: dict[str, Any] = {}
+        wanted: dict[str, TypeAndShape] = {}
         for (prefix, part), its_steps in zip(self._named_parts(), steps, strict=True):
             wanted |= part.shapes(prefix, len(its_steps), (encoder_layers, decoder_layers), heads)
         if {name: (each.get_dtype(), each.get_shape()) for name, each in found.items()} != wanted:
@@ -282,7 +282,7 @@ def weights_to_codes(weights: Float[Tensor, "*rows K"]) -> UInt8[Tensor, "*rows 
     return (codes + (ranks < left)).to(torch.uint8)
 
 
-def _header_of(part: Part) -> dict[str, Any]:
+def _header_of(part: Part) -> dict[str, object]:
     """The entry of an earlier part in the header."""
     tokens = [
         {name: [asdict(token) for token in getattr(pair, name)] for name in PairTokens._fields}
@@ -292,7 +292,7 @@ def _header_of(part: Part) -> dict[str, Any]:
     return {**_pairs_and_steps(part), **named, "vocabulary": part.vocabulary, "tokens": tokens}
 
 
-def _pairs_and_steps(part: Part) -> dict[str, Any]:
+def _pairs_and_steps(part: Part) -> dict[str, object]:
     return {"steps": part.steps, "sentences": [pair._asdict() for pair in part.sentences]}
 
 

@@ -17,7 +17,7 @@ def models_and_runs(directory: Path) -> dict[str, Path]:
     return dict(sorted((runs | {path.name: path for path in list_models(directory)}).items()))
 
 
-def record_directory(directory: Path) -> Path:
+def history_directory(directory: Path) -> Path:
     """Where the record of a model's training is: its own directory, or the run whose latest model it is."""
     run = directory.parent
     return run if directory.name == LATEST and (run / RUN).is_file() else directory

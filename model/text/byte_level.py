@@ -127,7 +127,7 @@ class ByteLevelTokenizer(SentencePieceTokenizer):
         raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
 
     def to_json(self) -> str:
-        rules: dict[str, Any] = {
+        rules = {
             "type": FILE_TYPE,
             "vocabulary": self.vocabulary,
             "merges": [" ".join(merge) for merge in self.segmenter.merges],

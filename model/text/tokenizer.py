@@ -70,20 +70,16 @@ class Tokenizer:
         min_frequency: int = 1,
     ) -> Tokenizer:
         """Learn a vocabulary of at most `vocabulary` entries from sentences, which are read twice for BPE."""
-        settings: dict[str, Any] = {
-            "special_tokens": list(SPECIALS),
-            "vocab_size": vocabulary,
-            "min_frequency": min_frequency,
-            "show_progress": False,
-        }
-        trainer: trainers.Trainer
+        trainer: trainers.BpeTrainer | trainers.WordLevelTrainer
         if kind == "bpe":
             backend = tokenizers.Tokenizer(models.BPE(unk_token=UNK, fuse_unk=True))
             sentences = list(sentences) if isinstance(sentences, Iterator) else sentences
-            trainer = trainers.BpeTrainer(**settings, limit_alphabet=_alphabet(sentences, vocabulary))
+            trainer = trainers.BpeTrainer(limit_alphabet=_alphabet(sentences, vocabulary))
         else:
             backend = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))
-            trainer = trainers.WordLevelTrainer(**settings)
+            trainer = trainers.WordLevelTrainer()
+        trainer.special_tokens, trainer.show_progress = list(SPECIALS), False
+        trainer.vocab_size, trainer.min_frequency = vocabulary, min_frequency
         backend.pre_tokenizer = _pre_tokenizer(kind)
         # A special token that a user types is ordinary text, never a control symbol.
         backend.encode_special_tokens = True

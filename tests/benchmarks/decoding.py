@@ -162,7 +162,7 @@ def headlight_record(translator: Translator, given: Sentences) -> None:
         encoded = translator.inference.encode(translator._batch(source))
         candidates, steps = translator.inference.search(encoded, given.options)
         ids = candidates[0].ids
-        steps = steps or translator.inference.read(encoded, ids)
+        steps = steps or translator.inference.score(encoded, ids)
         translator._translation(source, encoded, ids, 0, steps, given.options, None)
 
 

@@ -27,8 +27,8 @@ from model.network.masks import padding_mask
 from model.network.transformer import HeadGates, Transformer
 from model.results import Head
 from model.text.tokenizer import PAD_ID
-from training.corpus.batching import Batch, TokenBatches, collate
-from training.corpus.encoding import encode_pairs, lengths_of
+from training.corpus.batching import Batch
+from training.corpus.encoding import encode_pairs
 from training.corpus.sources import read_training
 from training.evaluation.study import sample_for, score_with
 from training.loss import token_loss
@@ -125,12 +125,10 @@ def batches_of(translator: Translator, folders: Sequence[Path]) -> Iterator[Batc
     pairs = concatenate_datasets([read_training(folder, languages) for folder in folders])
     tokenizers = checkpoint.source_tokenizer, checkpoint.target_tokenizer
     encoded, _ = encode_pairs(pairs, tokenizers, LONGEST)
-    source, target = lengths_of(encoded)
-    order = TokenBatches(source + 1, target + 1, BUDGET, SEED)
+    order = encoded.batches(BUDGET, SEED)
     for epoch in count():
         for rows in order.epoch(epoch):
-            batch = encoded[rows]
-            yield collate(batch["source"], batch["target"], translator.device)
+            yield encoded[rows].collate(translator.device)
 
 
 def untrained(translator: Translator) -> Iterator[HeadGates]:

@@ -13,7 +13,7 @@ from model.translator import Translator
 from tests.benchmarks import gates
 from tests.benchmarks.gates import SHARES, Gates, closed, prune
 from tests.model.helpers import tiny_checkpoint
-from training.corpus.batching import collate
+from tests.training.tiny import collate
 
 DRAWS = 4000
 

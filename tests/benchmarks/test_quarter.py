@@ -1,61 +1,43 @@
-"""What travels to a GPU and back: the parts of a prepared run that need no training."""
+"""The prepared quarter of an hour on a GPU, with a few sentences and seconds on a CPU."""
 
-import tarfile
+import subprocess
+import sys
+from os import environ
 from pathlib import Path
 
 import pytest
 
-from model.files import read_lines, write_lines
+from model.files import read_lines
 from model.translator import Translator
-from tests.benchmarks import quarter
-from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.training.tiny import parallel_files, sentences, write_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPE = "--config.model.d-model 16 --config.model.n-encoder-layers 1 --config.model.n-decoder-layers 1"
+SMALL = f"{SHAPE} --config.tokens-per-batch 256 --config.vocabulary 300"
 
 
-def test_a_share_of_every_pair_of_files_is_packed(tmp_path: Path) -> None:
-    folder = tmp_path / "everyday"
-    folder.mkdir()
-    for name, count in (("train", 200), ("dev", 3)):
-        for language in ("de", "en", "fr"):
-            (folder / f"{name}.{language}").write_text("".join(f"{language} {n}\n" for n in range(count)))
-    (folder / "alone.de").write_text("without a translation\n")
-    quarter.pack(["de", "en"], [folder], tmp_path / "c.tar.xz", 0.05)
-    with tarfile.open(tmp_path / "c.tar.xz") as tar:
-        tar.extractall(tmp_path / "out", filter="data")
-    found = {file.name: file.read_text() for file in (tmp_path / "out/everyday").iterdir()}
-    assert sorted(found) == ["dev.de", "dev.en", "train.de", "train.en"]
-    assert found["train.en"] == "".join(f"en {n}\n" for n in range(10))
-    assert found["dev.de"] == "de 0\n"
-
-
-def test_a_model_comes_back_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def publish(*arguments: str) -> str:
-        Path(arguments[2]).mkdir()
-        (Path(arguments[2]) / "model.safetensors").write_bytes(bytes(range(256)) * 100)
-        return ""
-
-    monkeypatch.setattr(quarter, "training", publish)
-    monkeypatch.setattr(quarter, "PIECE", 1000)
-    quarter.split(tmp_path / "best", tmp_path)
-    assert all(piece.stat().st_size <= 1000 for piece in tmp_path.glob("model.part*"))
-    quarter.join(tmp_path, tmp_path / "joined")
-    assert (tmp_path / "joined/model.safetensors").read_bytes() == bytes(range(256)) * 100
-
-
-def test_a_student_learns_references_and_what_its_teacher_writes(tmp_path: Path) -> None:
-    checkpoint = tiny_checkpoint()
-    folder = tmp_path / "everyday"
-    folder.mkdir()
-    source, target = checkpoint.info.source_language, checkpoint.info.target_language
-    sentences = [*SENTENCES[:3], ""]
-    for name in ("train", "dev"):
-        for language in (source, target):
-            write_lines(folder / f"{name}.{language}", sentences)
-    quarter.translate(Translator(checkpoint), tmp_path)
-    taught = {path.name: list(read_lines(path)) for path in (tmp_path / "everyday-taught").iterdir()}
-    assert taught.keys() == {f"train.{source}", f"train.{target}"}
-    pairs = list(zip(taught[f"train.{source}"], taught[f"train.{target}"], strict=True))
-    assert pairs == [
-        (each, text) for each in sentences[:3] if (text := Translator(checkpoint).translate(each).text)
-    ]
-    quarter.translate(Translator(checkpoint), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["everyday", "everyday-taught"]
+@pytest.mark.slow
+def test_a_student_learns_references_links_and_what_its_teacher_writes(tmp_path: Path) -> None:
+    data, out, pairs = tmp_path / "data", tmp_path / "out", sentences(60)
+    parallel_files(data / "references/home", pairs[:40])
+    parallel_files(data / "references/home", pairs[:10], "dev")
+    parallel_files(data / "others/marked", [(f"» {source}", target) for source, target in pairs[:20]])
+    write_lines(data / "texts/alone/alone.de", [source for source, _ in pairs[40:]])
+    write_lines(data / "texts/alone/alone.source", ["alone"] * 20)
+    write_lines(data / "links", ["0-0 1-1 2-2"] * 40)
+    write_lines(data / "weights", ["home/train", "2"])
+    write_lines(out / "minutes", ["0.05 0.05 0.05"])
+    command = ["bash", "tests/benchmarks/quarter.sh", "everyday-de-en", "de", "en", str(data), str(out)]
+    given = environ | {"PYTHON": sys.executable, "TEACHER": SMALL, "SMALL": SMALL}
+    found = subprocess.run(command, cwd=ROOT, env=given, check=True, capture_output=True, text=True)
+    assert "teacher after" in found.stdout
+    assert "student, " in found.stdout
+    assert "tuned, " in found.stdout
+    taught = {ending: list(read_lines(out / f"taught/all.{ending}")) for ending in ("de", "en", "source")}
+    assert taught["de"] == [source for source, _ in pairs]
+    assert taught["source"] == ["taught home"] * 40 + ["alone"] * 20
+    teacher = Translator.load(out / "teacher/best")
+    assert taught["en"][:3] == teacher.translate_batch(taught["de"][:3])
+    assert Translator.load(out / "tuned-8bit").checkpoint.model.config.taught_head == (0, 0)
+    again = subprocess.run(command, cwd=ROOT, env=given, check=True, capture_output=True, text=True)
+    assert "teacher after" not in again.stdout

@@ -58,7 +58,9 @@ from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.previous import release
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
+from tests.training.tiny import as_lists
 from training.config import TrainConfig
+from training.corpus.loading import Place
 from training.evaluation.metrics import TrainingWindow
 from training.hardware import bfloat16_pays
 from training.trainer import Trainer
@@ -88,15 +90,15 @@ class Ours:
             self.trainer = Trainer(config, [data], Path(output) / "run")
             self.trainer.prepare()
         train = self.trainer.train
-        self.pairs = Pairs(list(train["source"]), list(train["target"]), self.trainer.model.config)
-        self.rows = itertools.cycle(self.trainer.batches.epoch(0))
+        self.pairs = Pairs(as_lists(train.source), as_lists(train.target), self.trainer.model.config)
+        self.places = itertools.cycle([Place(0, 1, rows) for rows in self.trainer.batches.epoch(0)])
         self.window = TrainingWindow()
 
     def step(self) -> Work:
         """One update."""
-        rows = next(self.rows)
-        self.trainer._step([rows], self.window)
-        return self.pairs.work(rows.tolist())
+        place = next(self.places)
+        self.trainer._step([self.trainer.loader.load(place)], self.window)
+        return self.pairs.work(place.rows.tolist())
 
     def race(self, peer: str, turns: int) -> Race:
         """A race against a peer on the same pairs."""

@@ -71,7 +71,7 @@ def summary_of_fakes() -> Iterator[None]:
     """A fake translator has no weights that could be measured, so what mattered is made up."""
     real = HANDLERS["summary"]
 
-    def work(translator: Translator, request: Any) -> dict[str, Any]:
+    def work(translator: Translator, request: Any) -> Mapping[str, object]:
         if isinstance(translator, FakeTranslator):
             return fake_summary(translator, request.text, request.ids)
         return real.work(translator, request)

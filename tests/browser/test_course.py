@@ -86,7 +86,7 @@ def test_five_questions_before_and_five_after_say_what_has_changed(page: Page):
     answer_all(page, 3)
     expect(learn(page)).to_contain_text("Thank you")
     expect(learn(page)).not_to_contain_text("✓ 0.2")  # nothing is judged yet
-    page.evaluate("Headlight.viewer.server.store.change({ learn: 8 })")
+    page.evaluate("Headlight.viewer.client.store.change({ learn: 8 })")
     answer_all(page, 0)
     expect(learn(page)).to_contain_text("Before the course 2 of 5, now 5 of 5.")
     learn(page).get_by_role("button", name="Print what I have learned").click()

@@ -58,8 +58,8 @@ def test_parts_of_the_sentences_add_up_to_all_of_them(page: Page, asked: list):
 
 # The server says that it has read five sentences of each request.
 REPORT = """() => {
-  const { ask } = viewer.server;
-  viewer.server.ask = (request, showPosition, signal) => {
+  const { ask } = viewer.client;
+  viewer.client.ask = (request, showPosition, signal) => {
     showPosition(['{done} of {count} sentences', { done: 5, count: request.sentences.length }]);
     return ask(request, showPosition, signal);
   };

@@ -300,7 +300,7 @@ def test_the_most_important_head_is_found_by_muting_it(page: Page):
           return heads.reduce((one, two) => (two[0] < one[0] ? two : one)).slice(1);
         }"""
     )
-    page.evaluate("head => Headlight.viewer.server.store.change({ mutes: [head] })", least)
+    page.evaluate("head => Headlight.viewer.client.store.change({ mutes: [head] })", least)
     expect(task(page, 2)).to_contain_text("Done")
 
 
@@ -309,9 +309,9 @@ def test_only_a_training_without_positions_ticks_the_last_task(page: Page):
     played = {"settings": {"task": "copy", "positions": False}, "steps": 300, "share": 0.2}
     with_positions = {**played, "settings": {"task": "copy", "positions": True}}
     for trainings in ([{**played, "steps": 299}], [with_positions], [with_positions, played]):
-        page.evaluate("played => Headlight.viewer.server.store.change({ played })", trainings)
+        page.evaluate("played => Headlight.viewer.client.store.change({ played })", trainings)
         expect(task(page, 2)).not_to_contain_text("Done")
-    page.evaluate("played => Headlight.viewer.server.store.change({ played })", [played])
+    page.evaluate("played => Headlight.viewer.client.store.change({ played })", [played])
     expect(task(page, 2)).to_contain_text("Done")
     expect(task(page, 1)).not_to_contain_text("Done")
 

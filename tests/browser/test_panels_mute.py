@@ -6,7 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.instruments import intervene, mean_baseline, sentence_baseline
+from model.instruments import ablate, mean_baseline, sentence_baseline
 from model.results import Head
 from tests.browser.conftest import Show, draw
 from tests.browser.inspector import (
@@ -251,7 +251,7 @@ def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
     panel = open_panel(page, "What if")
     page.keyboard.press("m")
     panel.get_by_label("What muted heads give").select_option("mean")
-    expected = intervene(tiny(), TEXT, [Head("cross", 0, 1)], mean_baseline(tiny(), EVERYDAY))
+    expected = ablate(tiny(), TEXT, [Head("cross", 0, 1)], mean_baseline(tiny(), EVERYDAY))
     outcome = panel.locator(".hl-outcome:not(.hl-stale)")
     expect(outcome.locator("h3")).to_have_text("With 1 head set to the mean")
     expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
@@ -277,7 +277,7 @@ def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample:
     baseline, head = sentence_baseline(tiny(), other), Head("decoder", 1, 0)
     outcome = panel.locator(".hl-outcome:not(.hl-stale)")
     for row in (None, 1):
-        expected = intervene(tiny(), TEXT, [head], baseline, row)
+        expected = ablate(tiny(), TEXT, [head], baseline, row)
         expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
         expect(outcome).to_contain_text(f"“{other}” (“{baseline.translation}”)")
         panel.get_by_role("button", name="Only in row").click()
@@ -303,7 +303,7 @@ def test_a_link_opens_what_heads_give_instead(show: Show):
     link = "v=2&model=tiny&kind=cross&layer=1&head=2&panel=mute&mute=cross.1.2"
     link += "&instead=sentence&by=Ein+Hund.&only=2"
     page = show(RESULT, "tiny", link)
-    expected = intervene(tiny(), TEXT, [Head("cross", 0, 1)], sentence_baseline(tiny(), "Ein Hund."), 1)
+    expected = ablate(tiny(), TEXT, [Head("cross", 0, 1)], sentence_baseline(tiny(), "Ein Hund."), 1)
     outcome = page.locator(".hl-outcome:not(.hl-stale)")
     expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
     assert page.evaluate("location.hash").endswith("only=2&panel=mute")

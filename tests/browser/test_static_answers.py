@@ -220,7 +220,7 @@ def test_sentences_have_the_same_translations_and_weights(visitor, name, count, 
         {"do": "cell", "ids": [10, 11], "kind": "cross", "layer": 0, "head": 1, "row": 1, "column": 0},
     ]
     # No stored answer has this code, so that the engine computes all of them.
-    asked = {**COMMON, "source_prefix": ""}
+    asked = {**COMMON, "language_prefix": ""}
     questions = [{**asked, **kind, "model": name, "text": text} for text in sentences for kind in kinds]
     backend = Backend(model)
     with served(write(tmp_path / "site", model)) as url:

@@ -126,7 +126,7 @@ def test_a_click_on_a_word_of_the_translation_offers_others_in_place(page: Page)
     expect(menu).to_be_hidden()
 
 
-NAMES = ["kind", "layer", "head", "mode", "pin", "words", "mutes", "panel"]
+NAMES = ["kind", "layer", "head", "valueName", "pin", "words", "mutes", "panel"]
 SEEN = f"JSON.stringify({NAMES}.map((name) => viewer.state()[name]))"
 
 
@@ -147,10 +147,10 @@ def test_in_short_gives_back_the_view_that_it_changed(page: Page, asked: list[di
     sentence(page, "depends").get_by_role("button").click()
     view(page, "Norm")  # the person's own choice stays
     expect(status).not_to_contain_text("Opened from the sentences under the translation")
-    assert page.evaluate("[viewer.state().mode, viewer.state().words]") == ["transformed_norm", False]
+    assert page.evaluate("[viewer.state().valueName, viewer.state().words]") == ["transformed_norm", False]
     sentence(page, "heads").get_by_role("button").first.click()
     draw(page, tiny().translate("Eine Frau liest."), "tiny")
-    assert page.evaluate("[viewer.state().mode, viewer.state().mutes]") == ["transformed_norm", []]
+    assert page.evaluate("[viewer.state().valueName, viewer.state().mutes]") == ["transformed_norm", []]
 
 
 def words_of(tokens: Sequence[Token]) -> list[int]:

@@ -1,12 +1,12 @@
-"""An intervention finds what a search with its gates finds."""
+"""An ablation finds what a search with its gates finds."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from model.analysis.patching import Rows, intervention
-from model.instruments import Baseline, intervene, sentence_baseline
+from model.analysis.patching import Rows, ablation_gates
+from model.instruments import Baseline, ablate, sentence_baseline
 from model.network.transformer import Transformer
 from model.results import KINDS
 from model.translator import Translator
@@ -32,16 +32,16 @@ def test_a_search_behind_what_is_certain_finds_what_a_whole_search_finds(
         scored = translator_of(translator, model).score(TEXT, original.ids)
         return scored.log_probabilities, scored.attention.cross, scored.attention.decoder
 
-    # Both sides round, as much as they do without an intervention.
+    # Both sides round, as much as they do without an ablation.
     of_token, *of_weights = (2 * each for each in roundings(read, translator.checkpoint.model).values())
     forced = (*original.ids[:1], next(a.token.id for a in original.alternatives[1][1:] if a.token.id > 3))
     other = sentence_baseline(translator, OTHER)
     shared = set()
     for head in all_heads(config)[::every]:
         for baseline, prefix in ((Baseline(), ()), (other, ()), (other, forced)):
-            result = intervene(translator, TEXT, [head], baseline, forced=prefix)
+            result = ablate(translator, TEXT, [head], baseline, forced=prefix)
             rows = Rows(len(original.attention.source), 100)
-            gates = intervention(config, [head], rows, baseline.outputs)
+            gates = ablation_gates(config, [head], rows, baseline.outputs)
             whole = translator.translate(TEXT, gates=gates, forced=prefix)
             found = result.ablated
             assert found.ids == whole.ids

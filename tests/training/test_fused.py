@@ -16,8 +16,9 @@ from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from tests.model.helpers import draw_weights, random_numbers
 from tests.numerics import assert_float32
-from training.corpus.batching import Batch, collate
-from training.kernels.operations import Attention, AttentionShape, Packed
+from tests.training.tiny import collate
+from training.corpus.batching import Batch
+from training.fused import Attention, AttentionShape, Packed
 from training.loss import SequenceLoss, compiled_kernels, cross_entropy_
 
 pytestmark = pytest.mark.numeric

@@ -14,8 +14,7 @@ from model.storage.run import LATEST
 from model.translator import Translator
 from tests.numerics import assert_exact, assert_float32
 from tests.training.test_loss import LINKS, SOURCES, TARGETS, taught_loss
-from tests.training.tiny import REVERSE, prepared, run, state_of
-from training.corpus.batching import collate
+from tests.training.tiny import REVERSE, collate, prepared, run, state_of
 from training.loss import SequenceLoss
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

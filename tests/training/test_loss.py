@@ -16,8 +16,8 @@ from model.network.transformer import Transformer
 from model.text.tokenizer import PAD_ID
 from tests.model.helpers import random_numbers
 from tests.numerics import UNIT, assert_float32
-from tests.training.tiny import SHAPE
-from training.corpus.batching import Batch, collate
+from tests.training.tiny import SHAPE, collate
+from training.corpus.batching import Batch
 from training.loss import CHUNK, SequenceLoss, token_loss
 
 CPU = torch.device("cpu")

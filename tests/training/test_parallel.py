@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from model.storage.run import LATEST
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, prepared, run, word_list
+from training.corpus.loading import Place
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
 from training.run.damage import BEST
@@ -37,13 +39,13 @@ TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
 def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes: int) -> list[torch.Tensor]:
     """The gradients of process `index` of several, of which the mean is taken."""
     trainer.accelerator = SimpleNamespace(
-        process_index=index,
         num_processes=processes,
         device=torch.device("cpu"),
         backward=torch.Tensor.backward,
     )
     trainer.model.zero_grad()
-    trainer._backward(rows, int(trainer.target_lengths[rows].sum()))
+    loaded = replace(trainer.loader, process=index, processes=processes).load(Place(0, 1, rows))
+    trainer._backward(loaded, loaded.tokens)
     return [parameter.grad.clone() for parameter in trainer.model.parameters()]
 
 
@@ -53,7 +55,7 @@ def test_the_mean_over_processes_is_the_gradient_of_the_whole_batch(tmp_path, da
     trainer = prepared(config, data, tmp_path / "run")
     # Rows of different length, so that a mean of means would differ; 9 rows, so that some of 20
     # processes have none.
-    rows = trainer.target_lengths.argsort()[:: len(trainer.train) // 9]
+    rows = trainer.batches.target_lengths.argsort()[:: len(trainer.train) // 9]
     whole = gradient_of_share(trainer, rows, 0, 1)
     shares = [gradient_of_share(trainer, rows, index, processes) for index in range(processes)]
     for one, parts in zip(whole, zip(*shares, strict=True), strict=True):
@@ -71,13 +73,14 @@ def test_the_gradients_of_a_step_travel_between_processes_once(tmp_path, data, m
         yield
         quiet.pop()
 
-    def noted(rows, tokens):
+    def noted(loaded, tokens):
         alone.append(bool(quiet))
-        return backward(rows, tokens)
+        return backward(loaded, tokens)
 
     monkeypatch.setattr(trainer.accelerator, "no_sync", no_sync)
     monkeypatch.setattr(trainer, "_backward", noted)
-    trainer._step(trainer.batches.epoch(0)[:3], TrainingWindow())
+    with closing(trainer.loader.stream(0, 0)) as batches:
+        trainer._step([*islice(batches, 3)], TrainingWindow())
     assert alone == [True, True, False]
 
 

@@ -11,8 +11,8 @@ from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from model.translator import Translator
-from tests.training.tiny import REVERSE, SHAPE, word_list, words
-from training.corpus.batching import Batch, collate
+from tests.training.tiny import REVERSE, SHAPE, collate, word_list, words
+from training.corpus.batching import Batch
 from training.corpus.splits import read_corpus
 from training.loss import SequenceLoss
 

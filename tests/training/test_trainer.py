@@ -36,7 +36,7 @@ from tests.training.tiny import (
     write_lines,
 )
 from training.config import TrainConfig
-from training.corpus.batching import collate
+from training.corpus.loading import Place
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
 from training.run.damage import BEST, SNAPSHOTS
@@ -126,7 +126,7 @@ def test_a_score_ends_a_run_that_reaches_it(tmp_path, data, monkeypatch):
     scripted(monkeypatch, [20.0, 30.0, 99.0, 99.0])
     config = replace(REVERSE, max_steps=100, validate_every=2, stop_at=30.0)
     trainer = prepared(config, data, tmp_path / "run")
-    read = sum(int(trainer.target_lengths[rows].sum()) for rows in trainer.batches.epoch(0)[:4])
+    read = sum(int(trainer.batches.target_lengths[rows].sum()) for rows in trainer.batches.epoch(0)[:4])
     trainer.run()
     assert (trainer.progress.step, trainer.progress.tokens) == (4, read)
     assert [entry["tokens"] for entry in metrics(tmp_path / "run") if "tokens" in entry][-1] == read
@@ -177,7 +177,7 @@ def test_accumulated_batches_make_the_step_of_one_batch_that_holds_them_all(tmp_
         trainer.model.load_state_dict(start)
         trainer.optimizer.state.clear()
         window = TrainingWindow()
-        trainer._step(batches, window)
+        trainer._step([trainer.loader.load(Place(0, 1, rows)) for rows in batches], window)
         results.append((window.values()["loss"], window.values()["gradient_norm"]))
     assert results[0] == pytest.approx(results[1], rel=1e-5)
 
@@ -281,8 +281,7 @@ def test_the_trainer_applies_its_configuration(tmp_path, data):
 def test_the_validation_loss_is_plain_cross_entropy_over_all_tokens(tmp_path, data):
     trainer = prepared(REVERSE, data, tmp_path / "run")
     found = trainer.validator.loss(trainer.loss)
-    pairs = trainer.validator.encoded[:]
-    batch = collate(pairs["source"], pairs["target"], torch.device("cpu"))
+    batch = trainer.validator.encoded.collate(torch.device("cpu"))
     logits = trainer.model.eval()(batch.source, batch.read, padding_mask(batch.source, PAD_ID))
     wanted = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD_ID)
     assert found == pytest.approx(float(wanted.detach()), rel=1e-5)
@@ -332,7 +331,7 @@ def test_the_taught_head_learns_its_links_and_is_named_in_the_config(tmp_path):
 def test_a_run_without_alignments_is_untaught(tmp_path, data):
     trainer = prepared(REVERSE, data, tmp_path / "run")
     assert trainer.model.config.taught_head is None
-    trainer._step(trainer.batches.epoch(0)[:1], window := TrainingWindow())
+    trainer._step([trainer.loader.load(next(trainer.loader.places(0, 0)))], window := TrainingWindow())
     assert "alignment_loss" not in window.values()
 
 

@@ -7,13 +7,17 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import torch
 from datasets import Dataset
 from safetensors import safe_open
 
 from model.network.config import ModelConfig
 from model.storage.training_log import METRICS
 from training.config import TrainConfig
+from training.corpus.batching import Batch, EncodedPairs, IdRows
 from training.run.directory import STATE
 from training.trainer import Trainer
 
@@ -118,7 +122,7 @@ def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> 
     return prepared(config, data, output, resume).run()
 
 
-def metrics(output: Path) -> list[dict]:
+def metrics(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (output / METRICS).read_text(encoding="utf-8").splitlines()]
 
 
@@ -127,7 +131,7 @@ def logged(output: Path, name: str) -> list[int]:
     return [entry["step"] for entry in metrics(output) if name in entry]
 
 
-def state_of(output: Path) -> tuple[dict, dict]:
+def state_of(output: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tensors and progress of a run's saved state."""
     with safe_open(output / STATE, framework="pt") as stream:
         progress = json.loads(stream.metadata()["progress"])
@@ -142,3 +146,18 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert progress[name] == other_progress[name]
     assert tensors.keys() == other_tensors.keys()
     assert [name for name in tensors if not tensors[name].equal(other_tensors[name])] == []
+
+
+def as_lists(rows: IdRows) -> list[list[int]]:
+    return [row.tolist() for row in np.split(rows.flat, rows.lengths.cumsum()[:-1])] if len(rows) else []
+
+
+def collate(
+    sources: Iterable[Sequence[int]],
+    targets: Iterable[Sequence[int]],
+    device: torch.device,
+    links: Iterable[Sequence[int]] | None = None,
+) -> Batch:
+    """A batch of pairs that are given as lists."""
+    columns = (IdRows.of(rows) for rows in (sources, targets, links) if rows is not None)
+    return EncodedPairs(*columns).collate(device)

@@ -17,6 +17,7 @@ from viz.payload import encode, to_json
 from viz.server.theme import FONTS
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 
 
 SCRIPTS = pytest.mark.parametrize("entries", [viz.viewer.VIEWER, viz.viewer.SITE, viz.viewer.ENGINE])
@@ -35,6 +36,33 @@ def test_every_module_is_in_a_script():
     found = {name for entries in scripts for name in viz.viewer.modules(entries)}
     written = {path.relative_to(viz.viewer.HERE).as_posix() for path in viz.viewer.HERE.rglob("*.js")}
     assert found == written
+
+
+def test_every_export_is_used():
+    """By another module, by a page, or by a test."""
+    modules = {path: path.read_text("utf-8") for path in viz.viewer.HERE.rglob("*.js")}
+    python = [*ROOT.glob("viz/**/*.py"), ROOT / "app.py"]
+    tests = [*ROOT.glob("tests/**/*.mjs"), *ROOT.glob("tests/**/*.py")]
+    others = "\n".join(path.read_text("utf-8") for path in python + tests)
+    for path, text in modules.items():
+        imported = " ".join(
+            found
+            for other, code in modules.items()
+            if other != path
+            for found in re.findall(r"^import \{([^}]*)\}", code, re.MULTILINE)
+        )
+        for name in re.findall(r"^export (?:async )?(?:function|const|class) (\w+)", text, re.MULTILINE):
+            assert re.search(rf"\b{name}\b", imported + others), f"{path.name}: {name}"
+
+
+def test_every_class_of_the_style_sheets_occurs():
+    """In a script or in Python, or its beginning before a name: `hl-curve-${index}`."""
+    sheets = "\n".join(path.read_text("utf-8") for path in viz.viewer.HERE.glob("*.css"))
+    paths = [*viz.viewer.HERE.rglob("*.js"), *ROOT.glob("viz/**/*.py"), ROOT / "app.py"]
+    code = "\n".join(path.read_text("utf-8") for path in paths)
+    written, begun = set(re.findall(r"hl-[\w-]+", code)), re.findall(r"(hl-[\w-]*-)\$\{", code)
+    named = set(re.findall(r"[.#](hl-[\w-]+)", re.sub(r"/\*.*?\*/", "", sheets, flags=re.DOTALL)))
+    assert not {name for name in named - written if not name.startswith(tuple(begun))}
 
 
 @SCRIPTS

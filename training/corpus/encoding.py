@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 from accelerate.utils import patch_environment
 from datasets import Dataset
-from numpy.typing import NDArray
 
 from model.text.tokenizer import UNK_ID, Tokenizer
 from training.config import TrainConfig
-from training.corpus.batching import Lengths
+from training.corpus.batching import EncodedPairs, IdRows, Rows
 from training.corpus.links import token_links
 from training.corpus.mixing import Mixture
 from training.hardware import forget_mapped_pages, worker_processes
@@ -59,22 +58,22 @@ class Sentences:
                 yield from batch[column]
 
 
-def _sample(rows: int, most: int | None = None) -> Iterator[int]:
+def _sample(rows: int) -> Iterator[int]:
     """Starts of blocks of rows, spread evenly; reading whole blocks touches few pages of the file."""
     blocks = -(-rows // BLOCK)
-    count = min(blocks, most or TOKENIZER_PAIRS // BLOCK)
+    count = min(blocks, TOKENIZER_PAIRS // BLOCK)
     return (i * blocks // count * BLOCK for i in range(count))
 
 
 def encode_pairs(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
-) -> tuple[Dataset, Lengths]:
-    """Columns `source` and `target` as ids, and the kept rows, which have at most `max_tokens` tokens.
+) -> tuple[EncodedPairs, Rows]:
+    """The pairs of at most `max_tokens` tokens as ids, and which rows they are.
 
     A column `links` of word links becomes one of token links: target and source token of each in turn.
     """
     if not len(pairs):
-        return pairs, np.zeros(0, dtype=np.int64)
+        return EncodedPairs(IdRows.of([]), IdRows.of([])), np.zeros(0, dtype=np.int64)
     width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
 
     def to_ids(batch: pa.Table) -> pa.Table:
@@ -82,15 +81,13 @@ def encode_pairs(
         columns, linked = {}, "links" in batch.column_names
         texts = [batch[column].to_pylist() for column in ("source", "target")]
         for column, tokenizer, lines in zip(("source", "target"), tokenizers, texts, strict=True):
-            rows = tokenizer.encode_batch(lines)
-            columns[column], lengths = _lists(rows, width)
-            columns[f"{column}_length"] = pa.array(lengths)
+            columns[column] = _lists(tokenizer.encode_batch(lines), width)
         if linked:
             spans = [t.spans_batch(lines) for t, lines in zip(tokenizers, texts, strict=True)]
             pairs = zip(
                 batch["links"].to_pylist(), zip(*texts, strict=True), zip(*spans, strict=True), strict=True
             )
-            columns["links"], _ = _lists([token_links(*pair) for pair in pairs], pa.uint16())
+            columns["links"] = _lists([token_links(*pair) for pair in pairs], pa.uint16())
         return pa.table(columns)
 
     processes = worker_processes(len(pairs))
@@ -99,37 +96,39 @@ def encode_pairs(
         encoded = pairs.with_format("arrow").map(
             to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
         )
-    kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
+    columns = [
+        _flat(encoded.data[name]) for name in ("source", "target", "links") if name in encoded.features
+    ]
+    found = EncodedPairs(*columns)
+    kept = np.flatnonzero(np.maximum(found.source.lengths, found.target.lengths) <= max_tokens)
     forget_mapped_pages()
-    return encoded.with_format(None).select(kept), kept
+    return found[kept], kept
 
 
-def _lists(rows: Sequence[Sequence[int]], width: pa.DataType) -> tuple[pa.ListArray, NDArray[np.int32]]:
-    """Rows of integers as one array, and their lengths."""
-    lengths = np.array(list(map(len, rows)), dtype=np.int32)
+def _lists(rows: Sequence[Sequence[int]], width: pa.DataType) -> pa.ListArray:
+    """Rows of integers as one array."""
     flat = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
-    offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
-    return pa.ListArray.from_arrays(offsets, flat), lengths
+    return pa.ListArray.from_arrays(np.cumsum([0, *map(len, rows)], dtype=np.int32), flat)
 
 
-def warn_of_unknown(encoded: Dataset, config: TrainConfig) -> list[str]:
+def _flat(column: pa.ChunkedArray) -> IdRows:
+    """The rows of a column of lists, in memory: two bytes for each token of most vocabularies."""
+    lengths = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in column.chunks]).astype(np.int64)
+    values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
+    return IdRows(values, lengths.cumsum() - lengths, lengths)
+
+
+def warn_of_unknown(encoded: EncodedPairs, config: TrainConfig) -> list[str]:
     """A sentence for each language of which the vocabulary does not know a large share of the tokens."""
     found = []
-    for column, language in (("source", config.source_language), ("target", config.target_language)):
-        rows = [row for start in _sample(len(encoded), 20) for row in encoded[start : start + BLOCK][column]]
-        share = sum(row.count(UNK_ID) for row in rows) / max(sum(map(len, rows)), 1)
+    for side, language in (
+        (encoded.source, config.source_language),
+        (encoded.target, config.target_language),
+    ):
+        share = float(np.mean(side.flat == UNK_ID)) if len(side) else 0.0
         if share > UNKNOWN_SHARE:
             found.append(
                 f"{share:.1%} of the {language} tokens are <unk>: the vocabulary of {config.vocabulary:,} "
                 "entries does not know their characters; give a larger --config.vocabulary"
             )
     return found
-
-
-def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:
-    """The numbers of tokens of both sides, without <s> and </s>."""
-    columns = encoded.with_format("numpy")
-    source, target = (
-        np.asarray(columns[f"{side}_length"][:], dtype=np.int64) for side in ("source", "target")
-    )
-    return source, target

@@ -121,7 +121,7 @@ def _read_files(directory: Path, name: str, present: Mapping[str, Path], languag
     return _cached(_parallel_rows, files, origin=f"{directory.resolve().name}/{name}")
 
 
-def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dataset, Dataset | None]:
+def fetch_pairs(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dataset, Dataset | None]:
     """Training and validation pairs of a data set whose rows are {"translation": {"de": ...}}."""
     try:
         parts = load_dataset(path, name)

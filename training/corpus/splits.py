@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from datasets import Dataset, concatenate_datasets
@@ -18,9 +17,9 @@ from training.corpus.cleaning import clean
 from training.corpus.links import with_links
 from training.corpus.mixing import check_weights, concatenate, numbered_origins, origins, without_unused
 from training.corpus.sources import (
+    fetch_pairs,
     left_out,
     random_words,
-    read_hub,
     read_training,
     read_validation,
     read_words,
@@ -35,7 +34,7 @@ class Corpus:
     train: Dataset
     validation: Dataset
     test: Dataset | None  # None unless the recipe draws test pairs at random
-    split: dict[str, Any]  # identifies the split; written to the run directory
+    split: dict[str, object]  # identifies the split; written to the run directory
     dropped: dict[str, int]  # training pairs that each cleaning rule removed
     left_out: tuple[str, ...] = ()  # parallel files of the folders that are not read
 
@@ -60,7 +59,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
         validation = concatenate_datasets(parts) if parts else None
         unread = [name for d in directories for name in left_out(d, languages)]
     elif config.hub:
-        pairs, validation = read_hub(*config.hub, languages)
+        pairs, validation = fetch_pairs(*config.hub, languages)
     else:
         raise UserError(
             "This recipe reads local files: give --data DIR with "
@@ -82,7 +81,7 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     names, numbers = numbered_origins(pairs)
     weighed = json.dumps([weights.get(name, 1.0) for name in names]).encode()
     groups = hashlib.sha256(weighed + numbers.astype(np.int64).tobytes()).hexdigest()
-    split: dict[str, Any] = {"rows": len(pairs), "digest": digest, "sources": sources, "groups": groups}
+    split: dict[str, object] = {"rows": len(pairs), "digest": digest, "sources": sources, "groups": groups}
     if "links" in pairs.column_names:
         split["links"] = hashlib.sha256("\n".join(pairs["links"]).encode()).hexdigest()
     order = np.random.default_rng(config.seed).permutation(len(pairs))
@@ -94,11 +93,12 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
             f"The corpus has {len(pairs):,} pairs{_losses(read, dropped)}, but {held:,} of them are "
             f"held out; give more pairs{others}."
         )
-    held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
-    split["test"] = np.sort(held_test).tolist()
+    held_test = np.sort(order[: config.test_rows]).tolist()
+    split["test"] = held_test
     if validation is None:
-        split["validation"] = np.sort(held_validation).tolist()
-        validation = pairs.select(split["validation"])
+        held_validation = np.sort(order[config.test_rows : held]).tolist()
+        split["validation"] = held_validation
+        validation = pairs.select(held_validation)
     else:
         text = "\n".join((*validation["source"], *validation["target"]))
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -106,7 +106,7 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     # A pair with an empty side has no score.
     validation = validation.filter(lambda pair: bool(pair["source"] and pair["target"]))
     forget_mapped_pages()
-    test = pairs.select(split["test"]) if config.test_rows else None
+    test = pairs.select(held_test) if config.test_rows else None
     train = pairs.select(np.sort(order[held:])) if held else pairs
     train = concatenate(train, config.concatenate, config.seed)
     return Corpus(train, validation, test, split, dropped)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import jiwer
 
@@ -122,6 +122,14 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
     )
 
 
+class WindowSums(TypedDict, total=False):
+    """Of the steps since the last line of the log."""
+
+    loss: float
+    tokens: int
+    alignment: float | None
+
+
 class TrainingWindow:
     """Loss and speed over the steps since the last line of the log."""
 
@@ -131,7 +139,7 @@ class TrainingWindow:
         self.timed = -tokens  # a resumed run does not count the time before
 
     @property
-    def sums(self) -> dict[str, float | None]:
+    def sums(self) -> WindowSums:
         """What a run that resumes here goes on with."""
         return {"loss": self.loss, "tokens": self.tokens, "alignment": self.alignment}
 

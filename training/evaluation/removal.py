@@ -9,7 +9,7 @@ Voita et al. 2019 prune while they train.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from tqdm import tqdm
 
 from model.analysis.ablation import importance
-from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
+from model.analysis.patching import HeadOutputs, Rows, ablation_gates, head_outputs, mean_outputs
 from model.network.masks import padding_mask
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head
@@ -32,7 +32,7 @@ DECIMALS = 3
 IdPair = tuple[list[int], list[int]]
 
 
-def removal_curves(translator: Translator, pairs: Sequence[SentencePair]) -> dict[str, Any]:
+def removal_curves(translator: Translator, pairs: Sequence[SentencePair]) -> Mapping[str, object]:
     """For each kind of heads and for all: the order in which they go, and points of what that costs.
 
     A point has the number of removed heads, the nats that a reference token loses on average when they give
@@ -118,7 +118,7 @@ class Costs:
     def loss(self, heads: Sequence[Head], baseline: HeadOutputs | None = None) -> float:
         """Nats of a reference token, mean over tokens, with these heads at zero or at the baseline."""
         rows = Rows(self.source.shape[1], self.target.shape[1])
-        gates = intervention(self.model.config, heads, rows, baseline)
+        gates = ablation_gates(self.model.config, heads, rows, baseline)
         encoded = self.model.encode(self.source, padding_mask(self.source, PAD_ID), gates)
         hidden = self.model.decode(self.read, encoded, gates).hidden
         logits = self.model.output(hidden).flatten(0, 1)

@@ -12,8 +12,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 
 from model.translator import Translator
-from training.corpus.batching import TokenBatches, collate
-from training.corpus.encoding import lengths_of
+from training.corpus.batching import EncodedPairs
 from training.evaluation.metrics import Scores, score
 from training.loss import SequenceLoss
 
@@ -34,21 +33,19 @@ class Validator:
 
     accelerator: Accelerator
     pairs: Dataset  # text in columns source and target
-    encoded: Dataset  # the same rows as ids
+    encoded: EncodedPairs  # the same rows as ids
     tokens_per_batch: int
 
     def loss(self, loss: SequenceLoss) -> float:
         """Cross-entropy per target token in nats, without label smoothing."""
         loss.eval()
         accelerator = self.accelerator
-        source, target = lengths_of(self.encoded)
-        batches = TokenBatches(source + 1, target + 1, self.tokens_per_batch, 0).epoch(0)
+        batches = self.encoded.batches(self.tokens_per_batch, seed=0).epoch(0)
         total = torch.zeros((), device=accelerator.device)
         with torch.no_grad(), accelerator.autocast():
             for rows in batches[accelerator.process_index :: accelerator.num_processes]:
-                share = self.encoded[rows]
-                total += loss(collate(share["source"], share["target"], accelerator.device)).translation
-        return float(accelerator.reduce(total)) / int((target + 1).sum())
+                total += loss(self.encoded[rows].collate(accelerator.device)).translation
+        return float(accelerator.reduce(total)) / int((self.encoded.target.lengths + 1).sum())
 
     def translate(self, translator: Translator, beam_size: int = 1) -> list[str]:
         """Translations of all sources, in order."""

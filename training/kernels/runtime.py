@@ -9,7 +9,6 @@ import ctypes
 import inspect
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from llvmlite import ir
 from numba import carray, from_dtype, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 from torch import Tensor
 
 from model.decoding.kernels.compilation import cache_directory
 
 LANES = 16  # numbers that are computed at once; processors with narrower registers take several
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
@@ -36,7 +34,7 @@ LOG2_E = np.float32(1 / math.log(2))
 # 2^f for f in [-0.5, 0.5], the Taylor series of exp(f ln 2); its relative error is below 2e-7.
 C1, C2, C3, C4, C5, C6 = (np.float32(math.log(2) ** n / math.factorial(n)) for n in range(1, 7))
 LOWEST = np.float32(-126)  # exponent of the smallest normal number
-ONE_BIT, U16, U23, TO_NEAREST = np.uint32(1), np.uint32(16), np.uint32(23), np.uint32(0x7FFF)
+U23 = np.uint32(23)
 
 
 def _openmp() -> ctypes.CDLL:
@@ -45,12 +43,10 @@ def _openmp() -> ctypes.CDLL:
     Kernels run in torch's own threads: a second pool's would wait for processors on which torch's idle
     threads still spin, 1.4 ms after a matrix product instead of 0.2.
     """
-    for library in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
-        with suppress(OSError):
-            found = ctypes.CDLL(str(library))
-            if hasattr(found, "GOMP_parallel"):
-                return found
-    raise ImportError("torch's threads cannot be used here")
+    found = ctypes.CDLL(torch._C.__file__)
+    if not hasattr(found, "GOMP_parallel"):
+        raise ImportError("torch's threads cannot be used here")
+    return found
 
 
 OPENMP = _openmp()
@@ -116,39 +112,20 @@ def pointer(typing: Any, address: Any, dtype: Any) -> Any:
     return target(address, dtype), generate
 
 
-def _bitcast(source: Any, target: Any) -> Any:
-    @intrinsic
-    def bitcast(typing: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], context.get_value_type(target))
-
-        return target(source), generate
-
-    return bitcast
-
-
-to_float = _bitcast(types.uint32, types.float32)
-to_bits = _bitcast(types.float32, types.uint32)
-
-
 @intrinsic
-def place(typing: Any, array: Any, offset: Any) -> Any:
-    """A pointer to an element of an array without gaps."""
+def to_float(typing: Any, bits: Any) -> Any:
+    """The number with these bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = make_array(signature.args[0])(context, builder, arguments[0]).data
-        return builder.gep(data, [arguments[1]])
+        return builder.bitcast(arguments[0], ir.FloatType())
 
-    return types.CPointer(array.dtype)(array, types.int64), generate
+    return types.float32(types.uint32), generate
 
 
-def _everywhere(builder: Any, number: Any) -> Any:
-    """A vector with this number in every lane."""
-    vector = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
-    first = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(
-        first, vector, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    )
+@inner
+def place(array, offset):
+    """A pointer to an element of a float32 array without gaps."""
+    return pointer(array.ctypes.data + 4 * offset, np.float32)
 
 
 @intrinsic
@@ -162,13 +139,16 @@ def combine_lanes(typing: Any, factors: Any, step: Any, rows: Any, stride: Any, 
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         factors, step, rows, stride, count, out = arguments
-        vector = ir.VectorType(ir.FloatType(), LANES)
+        vector, whole = ir.VectorType(ir.FloatType(), LANES), ir.IntType(32)
+        none, zeros = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(whole, LANES), [0] * LANES)
         total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
         with cgutils.for_range(builder, count) as loop:
             factor = builder.load(builder.gep(factors, [builder.mul(loop.index, step)]))
             source = builder.gep(rows, [builder.mul(loop.index, stride)])
             row = builder.load(builder.bitcast(source, vector.as_pointer()), align=4)
-            product = builder.fmul(_everywhere(builder, factor), row, flags=["contract", "reassoc"])
+            first = builder.insert_element(none, factor, ir.Constant(whole, 0))
+            everywhere = builder.shuffle_vector(first, none, zeros)  # the factor in every lane
+            product = builder.fmul(everywhere, row, flags=["contract", "reassoc"])
             added = builder.fadd(builder.load(total), product, flags=["contract", "reassoc"])
             builder.store(added, total)
         builder.store(builder.load(total), builder.bitcast(out, vector.as_pointer()), align=4)
@@ -194,45 +174,9 @@ def integers(address, count):
 
 
 @inner
-def floats(address, count):
-    """The float32 array at an address."""
-    return carray(pointer(address, np.float32), count)
-
-
-@inner
-def halves(address, count):
-    """The array of 16-bit numbers at an address."""
-    return carray(pointer(address, np.uint16), count)
-
-
-@inner
-def load(address, start, narrow, row):
-    """Read a row as float32 from place `start` of an array, which is bfloat16 if `narrow`.
-
-    numba does not know bfloat16, whose bits are the upper half of the bits of a float32.
-    """
-    if narrow:
-        source = halves(address + 2 * start, len(row))
-        for j in range(len(row)):
-            row[j] = to_float(np.uint32(source[j]) << U16)
-    else:
-        source32 = floats(address + 4 * start, len(row))
-        for j in range(len(row)):
-            row[j] = source32[j]
-
-
-@inner
-def store(address, start, narrow, row):
-    """Write a row of float32; bfloat16 is rounded to the nearest, ties to even."""
-    if narrow:
-        target = halves(address + 2 * start, len(row))
-        for j in range(len(row)):
-            bits = to_bits(row[j])
-            target[j] = np.uint16(np.uint32(bits + TO_NEAREST + ((bits >> U16) & ONE_BIT)) >> U16)
-    else:
-        target32 = floats(address + 4 * start, len(row))
-        for j in range(len(row)):
-            target32[j] = row[j]
+def rows_at(address, first, count, stride):
+    """So many float32 rows of a tensor, from a first one on; each with what lies before the next row."""
+    return carray(pointer(address + 4 * first * stride, np.float32), (count, stride))
 
 
 @inner

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from model.errors import UserError
-from model.storage.card import CARD, read_card, write_card
+from model.storage.card import CARD, Card, Table, read_card, write_card
 from model.storage.checkpoint import WEIGHTS
 from model.storage.run import RUN
 from model.translator import Translator
@@ -20,7 +19,6 @@ from training.evaluation.metrics import LENGTHS, Scores
 from training.run.directory import read_run
 
 BEAM = 4  # for the everyday sentences
-Table = dict[str, Any]  # of model/storage/card.py
 
 
 def length_score(bucket: str, found: Evaluation) -> list[float] | None:
@@ -46,7 +44,7 @@ COLUMNS: Mapping[str, Callable[[Evaluation], float | list[float] | None]] = {
 } | {f"{low}-{high} words": partial(length_score, f"{low}-{high}") for low, high in LENGTHS}
 
 
-def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> dict[str, Any]:
+def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> Card:
     """The card that a run writes, with its validation scores."""
     shape = config.model
     return {
@@ -119,7 +117,7 @@ def fill_data(
     runs = [folder / model for folder in corpora if (folder / model / RUN).is_file()]
     if not runs:
         return table
-    described: dict[str, dict[str, float]] = read_run(runs[0])["sources"]
+    described = read_run(runs[0])["sources"]
     rows = []
     joined = {CONCATENATED: {"kind": "neighbouring pairs, joined", "licence": "those of their sources"}}
     for name, each in sorted(described.items(), key=lambda item: -item[1]["pairs"]):
@@ -146,8 +144,10 @@ def fill_figures(table: Table, translator: Translator, corpora: Sequence[Path]) 
         found = evaluate(translator, source, reference, beam)
         rows.append([test_set, beam, *(COLUMNS[name](found) for name in columns)])
         signatures = {"BLEU": found.scores.bleu_signature, "chrF": found.scores.chrf_signature}
-    signatures = {name: signature for name, signature in signatures.items() if name in columns}
-    return {"columns": table["columns"], "rows": rows} | ({"signatures": signatures} if signatures else {})
+    updated: Table = {"columns": table["columns"], "rows": rows}
+    if signatures := {name: signature for name, signature in signatures.items() if name in columns}:
+        updated["signatures"] = signatures
+    return updated
 
 
 def file_of(name: str, corpora: Sequence[Path]) -> Path:

@@ -16,12 +16,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypedDict
 
 from datasets.exceptions import DatasetGenerationError
 from safetensors import SafetensorError
@@ -55,6 +55,18 @@ MAY_CHANGE = {
     "beam_size",
 }
 PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
+
+
+class RunDescription(TypedDict, total=False):
+    """The content of run.json; see `write_description`."""
+
+    config: Mapping[str, Any]  # the TrainConfig as JSON
+    data: list[str]
+    pairs: dict[str, int]
+    sources: dict[str, dict[str, float]]
+    dropped: dict[str, int]
+    precision: str
+    versions: dict[str, str]
 
 
 def check_output(output: Path, resume: bool) -> None:
@@ -114,10 +126,10 @@ def _lock(file: TextIO) -> bool:
     return False
 
 
-def read_run(output: Path) -> dict[str, Any]:
+def read_run(output: Path) -> RunDescription:
     """The contents of run.json. Raises UserError if it is broken."""
     with reading(output / RUN):
-        values: dict[str, Any] = read_json(output / RUN)
+        values: RunDescription = read_json(output / RUN)
         if values.get("precision") not in PRECISIONS:
             raise ValueError(f"{values['precision']!r} is no precision")
         return values
@@ -143,7 +155,7 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
     return [f"{name} was {before[name]} when the run started and is {now[name]} now" for name in changed]
 
 
-def _settings(config: dict[str, Any]) -> dict[str, Any]:
+def _settings(config: Mapping[str, Any]) -> dict[str, object]:
     """The settings by name; settings of the model are named as on the command line, such as model.d_ff."""
     model = {f"model.{name}": value for name, value in config["model"].items()}
     return {name: value for name, value in config.items() if name != "model"} | model
@@ -237,7 +249,7 @@ class RunLog:
         self.samples.close()
         self.writer.close()
 
-    def write(self, step: int, values: dict[str, Any]) -> None:
+    def write(self, step: int, values: Mapping[str, float | str]) -> None:
         """Log numbers and texts of one step. The part of a name before a slash groups the curves."""
         self.metrics.write(json.dumps({"step": step, **values}) + "\n")
         self.metrics.flush()

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 from model.files import write_atomically
 from model.network.transformer import Transformer
 from model.storage.checkpoint import load_weights
+from training.evaluation.metrics import WindowSums
 from training.run.damage import reading
 
 
@@ -48,7 +48,7 @@ class Progress:
     seconds: float = 0.0  # spent in training, over all sessions and joined runs
     tokens: int = 0  # of the target that were read, over the same time
     snapshots: list[Snapshot] = field(default_factory=list)
-    window: dict[str, Any] = field(default_factory=dict)  # of the curves, since their last line
+    window: WindowSums = field(default_factory=WindowSums)  # since the last line of the curves
     earlier_steps: int = 0  # of the runs whose history this one continues
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -62,12 +61,11 @@ def importance_map(
         for kind, values in importance._asdict().items()
     )
     ink = INK[theme]
-    words: dict[str, Any] = {"labelColor": ink, "titleColor": ink}
     return alt.hconcat(*maps).configure(
         background="transparent",
         font=FONT,
-        axis=alt.AxisConfig(domainColor=LINE, tickColor=LINE, **words),
-        legend=alt.LegendConfig(**words),
+        axis=alt.AxisConfig(domainColor=LINE, tickColor=LINE, labelColor=ink, titleColor=ink),
+        legend=alt.LegendConfig(labelColor=ink, titleColor=ink),
         title=alt.TitleConfig(color=ink),
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -76,7 +75,7 @@ def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int) -> go.He
     )
 
 
-def _ticks(names: Sequence[str]) -> dict[str, Any]:
+def _ticks(names: Sequence[str]) -> dict[str, object]:
     """Place labels by number, so that a word that occurs twice has two places."""
     return {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import torch
 
 from model import Head, Translator
 from model.results import HeadValues, Translation
+from viz.answers import PartValues
 from viz.charts.head_maps import ACCENT, CHANGES, LAMP, LINE, head_map, importance_map
 from viz.instruments import (
     contribution_values,
@@ -40,7 +40,7 @@ def lens(translator: Translator, text: str, target: Target = None, jacobian: boo
         {
             "step": step + 1,
             "layer": layer + 1,
-            "word": _text(found, words[0]),
+            "word": found["tokens"][words[0]]["text"],
             "probability": math.exp(values[0]),
         }
         for layer, steps in enumerate(shown["words"])
@@ -81,13 +81,13 @@ def score_split(
 ) -> alt.Chart:
     """Return the score of one cell over what wrote the query and what wrote the key."""
     found = score_values(translator, text, _result(translator, text, target).ids, *head, row, column)
-    queries, keys = (list(map(_part_name, found[f"{side}_parts"])) for side in ("query", "key"))
+    queries, keys = (list(map(_part_name, found[side])) for side in ("query_parts", "key_parts"))
     rows = [
         {"query": query, "key": key, "score": value}
         for query, values in zip(queries, found["matrix"], strict=True)
         for key, value in zip(keys, values, strict=True)
     ]
-    most = max(abs(row["score"]) for row in rows) or 1.0
+    most = max(abs(value) for values in found["matrix"] for value in values) or 1.0
     scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
     return (
         alt.Chart(alt.Data(values=rows))
@@ -110,7 +110,7 @@ def writing(
     pushes = [*found["up"], *reversed(found["down"])]
     # The axis counts words, because two tokens can be written alike.
     rows = [
-        {"rank": rank, "word": _text(found, word), "change": value}
+        {"rank": rank, "word": found["tokens"][word]["text"], "change": value}
         for rank, (word, value) in enumerate(pushes)
     ]
     names = alt.Axis(labelExpr="data('words')[datum.value].word")
@@ -163,12 +163,16 @@ def word_links(
 ) -> alt.FacetChart:
     """Return the words that are linked, by each method; `gold` has a person's links in Pharaoh form."""
     found = link_values(translator, text, _result(translator, text, target).ids, head, gold)
-    given = [] if found["gold"] is None else [{"name": "yours", "shifted": False, "grown": found["gold"]}]
+    by_name = {
+        f"{one['name']}{', shifted' if one['shifted'] else ''}": one["grown"] for one in found["methods"]
+    }
+    if found["gold"] is not None:
+        by_name["yours"] = found["gold"]
     sides = found["source_words"], found["target_words"]
     rows = [
-        {"source": source, "target": target, "by": f"{one['name']}{', shifted' if one['shifted'] else ''}"}
-        for one in (*found["methods"], *given)
-        for source, target in one["grown"]
+        {"source": source, "target": target, "by": name}
+        for name, links in by_name.items()
+        for source, target in links
     ]
     places = [alt.Scale(domain=list(range(len(words)))) for words in sides]
     chart = (
@@ -217,12 +221,7 @@ def _result(translator: Translator, text: str, target: Target) -> Translation:
     return translator.translate(text) if target is None else translator.score(text, target)
 
 
-def _text(found: dict[str, Any], word: int) -> str:
-    text: str = found["tokens"][word]["text"]
-    return text
-
-
-def _part_name(part: dict[str, Any]) -> str:
+def _part_name(part: PartValues) -> str:
     """Such as "cross 1.2", the second head of the decoder's first layer."""
     if part["layer"] is None:
         return str(part["name"])

@@ -32,7 +32,7 @@ def draw_charts_offline() -> None:
         alt.renderers.enable("headlight")
 
 
-def _bundle_of_chart(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+def _bundle_of_chart(spec: dict[str, Any], **_: object) -> dict[str, object]:
     import vl_convert  # 84 MB that a page does not need
 
     picture = valid_xml(vl_convert.vegalite_to_svg(spec))
@@ -44,7 +44,7 @@ class Heatmaps(go.Figure):
 
     _ipython_display_ = _repr_html_ = None  # else a notebook calls Plotly's own, which know no picture
 
-    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, object]:
         return {PLOTLY: self.to_plotly_json(), SVG: heatmaps_svg(self), "text/plain": "a Plotly figure"}
 
 

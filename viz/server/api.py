@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,11 +20,23 @@ from starlette.routing import Route
 from model.decoding.options import LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted, said
 from model.storage.checkpoint import FIRST_MODEL
+from viz.payload import Payload
 from viz.server.inbox import Call, Inbox
 from viz.server.scheduler import Scheduler
 from viz.server.work_queue import NOBODY, RETRY_LATER, RefusedError, asking
 
 UNKNOWN_CALL = "There is no such call, or it was not read in time; call the endpoint again."
+
+
+class TranslationValues(TypedDict):
+    """A translation without weights."""
+
+    translation: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    log_probabilities: list[float]
+    hypotheses: list[Mapping[str, object]]
+    notices: list[str]
 
 
 class Api:
@@ -45,7 +57,7 @@ class Api:
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
         prefix: list[int] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Payload:
         """Translate a sentence and return the full record: tokens, probabilities, attention weights.
 
         The translation begins with the token ids of `prefix`; if these end with </s>, it is complete.
@@ -59,11 +71,11 @@ class Api:
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
         prefix: list[int] | None = None,
-    ) -> dict[str, Any]:
+    ) -> TranslationValues:
         """Translate a sentence and return the translation, its tokens, log-probabilities and hypotheses."""
         return _summary(await self.attention(text, model, beam_size, length_penalty, prefix))
 
-    async def score(self, text: str, target: str, model: str = FIRST_MODEL) -> dict[str, Any]:
+    async def score(self, text: str, target: str, model: str = FIRST_MODEL) -> TranslationValues:
         """Score a given translation: return the log-probability of each of its tokens."""
         return _summary(await self._ask("score", text, model, target=target))
 
@@ -79,7 +91,7 @@ class Api:
         sample: list[str] | None = None,
         other: str = "",
         row: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, object]:
         """Translate with these heads muted, and compare with the original translation.
 
         A head is [kind, layer, head] with the kind encoder, decoder or cross, layers and heads counted
@@ -94,7 +106,7 @@ class Api:
         muted = await self._ask(
             "mute", text, model, beam_size, length_penalty, heads=heads, prefix=prefix or [], **given
         )
-        return _summary(muted.pop("payload")) | muted
+        return {**_summary(muted.pop("payload")), **muted}
 
     async def _ask(
         self,
@@ -104,17 +116,16 @@ class Api:
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
         **more: Any,
-    ) -> dict[str, Any]:
+    ) -> Any:
         # Written as a browser writes it, 1 for 1.0, so that the page and the API share cached responses.
         whole = isinstance(length_penalty, float) and length_penalty.is_integer()
         penalty = int(length_penalty) if whole else length_penalty
         options = {"beam_size": beam_size, "length_penalty": penalty}
         request = {"do": do, "text": text, "model": model, **options, **more}
-        answered: dict[str, Any] = json.loads(await self.scheduler.ask(request))
+        answered = json.loads(await self.scheduler.ask(request))
         if "error" in answered:
             raise UserError(answered["error"])
-        answer: dict[str, Any] = answered["answer"]
-        return answer
+        return answered["answer"]
 
 
 def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Response]]]:
@@ -154,10 +165,13 @@ class Calls:
         root = "/gradio_api"
         return [
             *(Route(f"{root}/call/{v2}{{name}}", self.start, methods=["POST"]) for v2 in ("v2/", "")),
-            *(Route(f"{root}/call/{v2}{{name}}/{{call}}", self.read, methods=["GET"]) for v2 in ("v2/", "")),
+            *(
+                Route(f"{root}/call/{v2}{{name}}/{{call}}", self.stream, methods=["GET"])
+                for v2 in ("v2/", "")
+            ),
             Route(f"{root}/component_server", self.ask, methods=["POST"]),
             Route(f"{root}/queue/join", self.join, methods=["POST"]),
-            Route(f"{root}/queue/data", self.read_session, methods=["GET"]),
+            Route(f"{root}/queue/data", self.stream_session, methods=["GET"]),
         ]
 
     async def ask(self, request: Request) -> Response:
@@ -184,7 +198,7 @@ class Calls:
         name = self.functions.get(function) if isinstance(function, int) else None
         return self._note(name, request, await request.body())
 
-    async def read(self, request: Request) -> Response:
+    async def stream(self, request: Request) -> Response:
         """Compute one call and stream its result."""
         call = self.inbox.pop(self.inbox.calls.get(request.path_params["call"]))
         if call is None:
@@ -197,7 +211,7 @@ class Calls:
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def read_session(self, _: Request) -> Response:
+    async def stream_session(self, _: Request) -> Response:
         """Compute the calls of a session, one after the other, and stream the results."""
         client = asking.get(NOBODY)
         if not self.inbox.next_of(client):
@@ -253,7 +267,7 @@ def _message(kind: str, **fields: Any) -> str:
     return f"data: {json.dumps({'msg': kind, **fields})}\n\n"
 
 
-def _summary(record: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(record: Payload) -> TranslationValues:
     return {
         "translation": record["text"],
         "source_tokens": [token["text"] for token in record["tokens"]["source"]],

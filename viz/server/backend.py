@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.inputs import language_prefix
 from viz.server import validation
-from viz.server.handlers import CHEAPEST, HANDLERS, estimate_seconds, find_handler
+from viz.server.handlers import CHEAPEST, HANDLERS, Answer, estimate_seconds, find_handler
 
 UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
@@ -53,21 +53,21 @@ class Backend:
 
         return estimate_seconds(request, slowness, count_tokens)
 
-    def answer(self, request: object) -> dict[str, Any]:
-        """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence, "said": ...}."""
+    def answer(self, request: object) -> Answer:
+        """Answer a request of the viewer."""
         try:
             handler = find_handler(request)
             if handler is None:
                 raise UserError(Sentence("“do” must be one of: {names}.", names=", ".join(HANDLERS)))
-            return {"answer": handler.work(*self._read(handler.request, request))}
+            return {"answer": handler.work(*self._parse(handler.request, request))}
         except UserError as error:
             return {"error": str(error), "said": said(error)}
         except Exception:
             logger.exception("answer")
             return {"error": UNEXPECTED, "said": said(UNEXPECTED)}
 
-    def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:
-        checked = validation.read(kind, request)
+    def _parse(self, kind: type[R], request: object) -> tuple[Translator, R]:
+        checked = validation.parse(kind, request)
         if checked.model not in self.translators:
             known = ", ".join(self.translators) or "none"
             raise UserError(
@@ -78,21 +78,21 @@ class Backend:
                 )
             )
         translator = self.translators[checked.model]
-        if checked.source_prefix:
+        if checked.language_prefix:
             _check_prefix(checked, translator)
             checked = validation.with_prefix_in_text(checked)
         return translator, checked
 
 
 def _check_prefix(request: validation.Request, translator: Translator) -> None:
-    if language_prefix(translator.checkpoint, request.source_prefix) == request.source_prefix:
+    if language_prefix(translator.checkpoint, request.language_prefix) == request.language_prefix:
         return
-    names = {"model": quote_untrusted(request.model), "prefix": quote_untrusted(request.source_prefix)}
+    names = {"model": quote_untrusted(request.model), "prefix": quote_untrusted(request.language_prefix)}
     info = translator.checkpoint.info
     if not (known := info.target_languages + info.prompts):
         raise UserError(
             Sentence(
-                "{model} has no language or prompt {prefix}; leave out “source_prefix”.",
+                "{model} has no language or prompt {prefix}; leave out “language_prefix”.",
                 **names,
             )
         )

@@ -16,7 +16,7 @@ from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, to
 from model.instruments import MAX_SAMPLE
 from model.network.config import LARGEST
 from model.results import KINDS, Head
-from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
+from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LIST_CHARACTERS, MAX_SENTENCES
 
 MAX_CHARACTERS = CHARACTERS_PER_TOKEN * MAX_TOKENS  # no model reads more
 MAX_STEP = 1_000_000_000
@@ -36,13 +36,13 @@ def _without_repeats(heads: list[Head]) -> list[Head]:
 
 def _check_total(sentences: list[str]) -> list[str]:
     length = sum(map(len, sentences))
-    if length > MAX_LISTED:
+    if length > MAX_LIST_CHARACTERS:
         raise UserError(
             Sentence(
                 "All sentences must have at most {most:,} characters in all; these have {length:,}. "
                 "Shorten them.",
                 length=length,
-                most=MAX_LISTED,
+                most=MAX_LIST_CHARACTERS,
             )
         )
     return sentences
@@ -59,7 +59,7 @@ def _list(length: int, what: str) -> Any:
 
 
 def _sentences(length: int) -> Any:
-    return _list(length, f"sentences of {MAX_LISTED:,} characters in all")
+    return _list(length, f"sentences of {MAX_LIST_CHARACTERS:,} characters in all")
 
 
 HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'

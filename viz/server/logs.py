@@ -7,7 +7,6 @@ import logging
 import re
 import traceback
 from datetime import UTC, datetime
-from typing import Any
 
 REQUESTS, ASYNCIO = "headlight.requests", "asyncio"
 
@@ -19,7 +18,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Leave out what may repeat a person's words: an exception's message, and the tasks asyncio names."""
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,

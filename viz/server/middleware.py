@@ -170,7 +170,7 @@ class RequestContext:
         self._counted = 0  # bytes
         self._status: int | None = None
         self._is_complete = self._is_gone = False
-        self._fields: dict[str, Any] = {}
+        self._fields: dict[str, object] = {}
 
     async def receive(self) -> Message:
         """Pass on the body that has been read, then further messages."""

@@ -15,17 +15,17 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from model.decoding.progress import WorkCancelled, listening
 from model.errors import NOT_FINITE, Sentence, said
 from viz.payload import to_json
-from viz.server.handlers import CHEAPEST, estimate_seconds, find_handler
+from viz.server.handlers import CHEAPEST, Answer, estimate_seconds, find_handler
 from viz.server.work_queue import NOBODY, STOPPING, Client, RefusedError, WorkQueue, asking
 
-AnswerFunction = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
+AnswerFunction = Callable[[object], Answer]
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 2
 # Torch's threads for one computation. All computations together use at most one thread for each core; with
@@ -270,5 +270,5 @@ def key_of(request: object) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
-def _encoded(answer: dict[str, Any]) -> bytes:
+def _encoded(answer: Answer) -> bytes:
     return to_json(answer).encode(errors="backslashreplace")  # half a surrogate pair, as JSON writes it

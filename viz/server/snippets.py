@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from viz.server.validation import ExportRequest
 
-Arguments = Mapping[str, Any]  # in the order of the endpoint's parameters
+Arguments = Mapping[str, object]  # in the order of the endpoint's parameters
 
 
-def call_of(request: ExportRequest) -> tuple[str, dict[str, Any]]:
+def call_of(request: ExportRequest) -> tuple[str, Arguments]:
     """Return the endpoint and the arguments that give this record, or what muting its `heads` changes."""
     options = {
         "model": request.model,
@@ -20,12 +19,13 @@ def call_of(request: ExportRequest) -> tuple[str, dict[str, Any]]:
         "length_penalty": request.length_penalty,
     }
     if request.heads:
-        muted = {"text": request.text, "heads": [list(head) for head in request.heads], **options}
-        return "mute", muted | {"prefix": request.prefix} | _intervention(request)
+        heads = [list(head) for head in request.heads]
+        about = {"text": request.text, "heads": heads, **options, "prefix": request.prefix}
+        return "mute", about | _baseline_of(request)
     return "attention", {"text": request.text, **options, "prefix": request.prefix}
 
 
-def _intervention(request: ExportRequest) -> dict[str, Any]:
+def _baseline_of(request: ExportRequest) -> dict[str, object]:
     """What the muted heads give and where; empty for nothing in all rows, which the endpoint assumes."""
     names = ("baseline", "sample", "other", "row")
     is_usual = request.baseline == "zero" and request.row is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,7 +43,7 @@ class Request(BaseModel):
             ge=0, le=PAGE_MAX_LENGTH_PENALTY, description=f"a number from 0 to {PAGE_MAX_LENGTH_PENALTY:g}"
         ),
     ]
-    source_prefix: Annotated[
+    language_prefix: Annotated[
         str,
         Field(
             max_length=MAX_LABEL, description="a prompt, or codes of languages such as >>fra<< and a space"
@@ -162,9 +163,9 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
     language: Language = "en"
 
     @property
-    def intervention(self) -> dict[str, Any]:
+    def muted(self) -> Mapping[str, object]:
         """The muted heads and what they give instead, as the viewer keeps them."""
-        sentence = self.other.removeprefix(self.source_prefix)
+        sentence = self.other.removeprefix(self.language_prefix)
         instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
         return {"heads": [list(head) for head in self.heads], "instead": instead}
 
@@ -172,7 +173,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
 R = TypeVar("R", bound=Request)
 
 
-def read(kind: type[R], request: object) -> R:
+def parse(kind: type[R], request: object) -> R:
     """Return the request as its model. Raises UserError, which names the first wrong field."""
     if not isinstance(request, dict):
         raise UserError("A request must be an object that names the model and the sentence.")
@@ -189,8 +190,8 @@ def with_prefix_in_text(request: R) -> R:
 
     def join(sentences: str | list[str]) -> str | list[str]:
         if isinstance(sentences, str):
-            return join_prefix(request.source_prefix, sentences)
-        return [join_prefix(request.source_prefix, sentence) for sentence in sentences]
+            return join_prefix(request.language_prefix, sentences)
+        return [join_prefix(request.language_prefix, sentence) for sentence in sentences]
 
     given = {name: value for name in SENTENCES if (value := getattr(request, name, None))}
     return request.model_copy(update={name: join(value) for name, value in given.items()})

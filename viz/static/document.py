@@ -110,7 +110,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     )
 
 
-def documents() -> dict[str, Any]:
+def documents() -> Mapping[str, object]:
     """Return what the page makes its files of, beside the style and the scripts that it has itself."""
     look, code = looks(), viewer()
     return {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from viz.about import NO_CURVES
 from viz.export import PROGRAM
 from viz.payload import DEFINITIONS, MASKS, VERSION
 
 
-def settings() -> dict[str, Any]:
+def settings() -> Mapping[str, object]:
     """Return the settings as plain values; viz/viewer/engine reads them."""
     return {
         "version": VERSION,

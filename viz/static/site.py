@@ -8,9 +8,8 @@ import json
 import re
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from model import Translator
@@ -30,7 +29,7 @@ from viz.about import (
     read_model_file,
 )
 from viz.export import checksum
-from viz.payload import encode, to_json
+from viz.payload import Payload, encode, to_json
 from viz.static.document import MANIFEST, document, documents, engine, viewer
 from viz.static.settings import settings
 from viz.static.supported import check_supported
@@ -79,9 +78,9 @@ def write_site(
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)
     stored = {name: _first_example(named[name], texts[0]) for name, texts in sentences.items() if texts}
-    site = page_values(named, translators[0].name, sentences) | _site(named, stored, assets)
+    site = {**page_values(named, translators[0].name, sentences), **_site(named, stored, assets)}
     if single:
-        inside = _inside(translators, stored) | _texts(site["locales"])
+        inside = _inside(translators, stored) | _texts(catalogues())
         page = document(site | {"files": [SINGLE]}, inside, single=True)
         _replace(folder, {SINGLE: page.encode()})
         return
@@ -102,9 +101,7 @@ def check_apart(folder: Path, models: Path) -> None:
         raise UserError(f"{folder} overlaps {models}, which has models; name another folder.")
 
 
-def portable(
-    translator: Translator, payload: Mapping[str, Any], view: str = "", language: str = ENGLISH
-) -> str:
+def portable(translator: Translator, payload: Payload, view: str = "", language: str = ENGLISH) -> str:
     """Return a page with this translation and its model, which goes on translating without a connection.
 
     `payload` is the model's own translation, without given tokens. `view` is the address of the view to open,
@@ -116,13 +113,13 @@ def portable(
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]})
     languages = [language] if language in catalogues() else []
     own = {"view": view or _address_of(payload), "locales": languages, "locale": language}
-    site = page | _site(named, stored) | own
+    site = {**page, **_site(named, stored), **own}
     return document(site, _inside([translator], stored) | _texts(languages), single=True)
 
 
 def _site(
-    translators: Mapping[str, Translator], stored: Mapping[str, Mapping[str, Any]], assets: Path | None = None
-) -> dict[str, Any]:
+    translators: Mapping[str, Translator], stored: Mapping[str, Payload], assets: Path | None = None
+) -> dict[str, object]:
     """What only this page knows of its models; `stored` are the payloads that it has from the start."""
     return {
         "about": about_models(translators, assets),
@@ -134,8 +131,8 @@ def _site(
 
 
 def _inside(
-    translators: Sequence[Translator], stored: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+    translators: Sequence[Translator], stored: Mapping[str, Payload]
+) -> dict[str, Mapping[str, object]]:
     """What the document holds by the ids of its elements: the files of models, and stored payloads."""
     return {
         **({"documents": documents()} if translators else {}),
@@ -144,7 +141,7 @@ def _inside(
     }
 
 
-def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _texts(languages: Iterable[str]) -> dict[str, Mapping[str, object]]:
     """The catalogues that the document holds, by the ids of their elements."""
     return {f"texts-{code}": catalogues()[code] for code in languages}
 
@@ -179,7 +176,7 @@ def _worker(index: bytes, parts: Mapping[str, bytes]) -> bytes:
     return code.replace("const FILES = [];", f"const FILES = {json.dumps(kept)};").encode()
 
 
-def _manifest() -> dict[str, Any]:
+def _manifest() -> Mapping[str, object]:
     """The web app manifest (W3C)."""
     return {
         "name": "Headlight",
@@ -206,22 +203,22 @@ def _deflated(text: str) -> bytes:
     return zlib.compress(text.encode(), 9)
 
 
-def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+def _task_of(payload: Payload) -> Mapping[str, object]:
     """What a request for this translation says besides the model."""
-    prefix = {"source_prefix": payload["source_prefix"]} if payload["source_prefix"] else {}
+    prefix = {"language_prefix": payload["language_prefix"]} if payload["language_prefix"] else {}
     return {"text": payload["source_text"], **payload["options"], **prefix}
 
 
-def _address_of(payload: Mapping[str, Any]) -> str:
+def _address_of(payload: Payload) -> str:
     """The address of a translation, as viz/viewer/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
-    if prefix := payload["source_prefix"]:
+    if prefix := payload["language_prefix"]:
         task["to"] = ",".join(each[2:-2] for each in TARGET_CODE.findall(prefix)) or prefix
     return f"#{urlencode(task | {'beam': options['beam_size'], 'alpha': options['length_penalty']})}"
 
 
-def identity_of(translator: Translator) -> dict[str, Any]:
+def identity_of(translator: Translator) -> dict[str, object]:
     """Return what the page says about a model, and its name in requests."""
     info = translator.checkpoint.info
     return {
@@ -236,7 +233,7 @@ def identity_of(translator: Translator) -> dict[str, Any]:
     }
 
 
-def _files(translator: Translator) -> dict[str, Any]:
+def _files(translator: Translator) -> dict[str, object]:
     """The size and the checksum of each file, and the size of all that a translation needs."""
     files = {path.name: read_model_file(path) for path in model_files(translator)}
     return {
@@ -252,14 +249,14 @@ def _contents(translator: Translator) -> dict[str, str]:
     return {path.name: base64.b64encode(read_model_file(path)).decode() for path in model_files(translator)}
 
 
-def _first_example(translator: Translator, text: str) -> dict[str, Any]:
+def _first_example(translator: Translator, text: str) -> Payload:
     """The payload of the model's first example, after what a new page begins with."""
     prefix = prefix_choices(translator).get("usual", "")
     translation = translator.translate(join_prefix(prefix, text), PAGE_BEAM)
     return _untimed(encode(translation, translator.name, translator.title))
 
 
-def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
+def _untimed(payload: Payload) -> Payload:
     """The payload without times, which differ from run to run and are not the visitor's."""
     return {**payload, "timings": {}}
 

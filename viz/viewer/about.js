@@ -1,6 +1,5 @@
 // The dialog about the model on screen: where it fails, its size, what was measured, and the card that came with it. Of an
 // imported model it says first that it was not trained here.
-// @ts-nocheck
 
 import { element, nameInvisible } from './drawing/dom.js';
 import { KINDS } from './domain/payload.js';
@@ -50,6 +49,7 @@ function keptModels(ask) {
 }
 
 // In the page's language, or else in English.
+/** @type {(about: { weaknesses?: { [language: string]: string[] } }) => Element[]} */
 function weaknessesOf({ weaknesses = {} }) {
   const lines = weaknesses[spokenLanguage()] ?? weaknesses.en ?? [];
   if (lines.length === 0) return [];
@@ -99,6 +99,7 @@ function cardOf({ card = [] }) {
   const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
   const free = card.filter((row) => !isFixed(row));
   if (free.length === 0) return note(say('This model came without a card.'));
+  /** @type {[string, string][]} */
   const lines = free.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }
@@ -108,6 +109,7 @@ function withoutMarks(value) {
   return nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
 }
 
+/** @type {(lines: [name: string, value: string][], lang?: string | null) => Element} */
 function listOf(lines, lang = null) {
   const pairs = lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { lang }, value)]);
   return element('dl', { class: 'hl-about' }, ...pairs);

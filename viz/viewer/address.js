@@ -1,11 +1,19 @@
 // Keeps the page's address and the view in step: every change of the view is written into the address, and the view
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
-// @ts-nocheck
 
-import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './transport/effects.js';
-import { forceTokens, scoreTranslation, showHypothesis } from './transport/effects.js';
-import { showMuted, showReference, showTrainingStep } from './transport/effects.js';
+import { askImportance, askMuted } from './transport/effects.js';
+import {
+  askTraining,
+  cancelViews,
+  compareWithReference,
+  forceTokens,
+  scoreTranslation,
+  showHypothesis,
+  showMuted,
+  showReference,
+  showTrainingStep,
+} from './transport/views.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './state/value_choice.js';
 import { asksFor, courseOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
@@ -18,6 +26,8 @@ import { isPlayground } from './playground/entry.js';
 import { rewriteAddress } from './domain/address_bar.js';
 import { otherLanguageOf } from './locales/language.js';
 
+/** @typedef {{ record: TranslationRecord | null; chosen: Set<string>; isWanted: () => boolean }} FollowedLink */
+
 // Whether there is another record or another choice.
 export function hasChanged(state, before) {
   const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
@@ -27,18 +37,20 @@ export function hasChanged(state, before) {
 // Returns { open }: `open(address, show)` calls `show`, which may show another translation, and then opens what else the
 // address asks for. `translateAddress` translates the sentence of the present address; it is null where there is only
 // one translation.
-export function createAddress(server, translateAddress) {
-  const { store } = server;
+export function createAddress(client, translateAddress) {
+  const { store } = client;
+  /** @type {FollowedLink | null} */
   let opening = null; // the link that is followed: the view that it asks for is not on screen yet
   let isTranslating = false; // whether the sentence of a link that was followed is being translated
   const open = async (address, show = () => {}) => {
+    /** @type {FollowedLink} */
     const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
     opening = link;
-    cancelViews(server); // that an earlier link opens
+    cancelViews(client); // that an earlier link opens
     try {
       show();
       link.record = store.get().home.record;
-      await openAddress(server, address, link);
+      await openAddress(client, address, link);
     } finally {
       if (link.isWanted()) {
         opening = null;
@@ -54,7 +66,7 @@ export function createAddress(server, translateAddress) {
     if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
     const isNew = () => state.page.typed < 2 && isNewTask(state, before); // what is typed is one entry
-    if (!opening && changed) write(state, isNew() || isOtherBeside(state, before));
+    if (!opening && changed) write(state, isNew() || isOtherSideB(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
     const { hash } = new URL(newURL);
@@ -79,7 +91,7 @@ function isNewTask(state, before) {
 }
 
 // Something else stands beside the view, or nothing any more.
-function isOtherBeside(state, before) {
+function isOtherSideB(state, before) {
   const [now, then] = [state, before].map(({ sideB }) => (sideB?.by ? [sideB.by, sideB.with] : null));
   return !sameQuestion(now, then);
 }
@@ -97,43 +109,44 @@ function noteChosen({ chosen }, state, before) {
 }
 
 // The choices are applied twice: to the model's own translation, where closing a view leads back to, and to the view.
-async function openAddress(server, address, { chosen, isWanted }) {
-  const { store } = server;
+async function openAddress(client, address, { chosen, isWanted }) {
+  const { store } = client;
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
-  store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
+  store.change({ ...goHome(store.get()), valueName: CHOICES.valueName, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // the mutes and links of the address belong to the view
   chosen.clear(); // of this change
-  if (!server.ask) return; // an exported file has one record
-  if (wanted.reference !== null) await scoreTranslation(server, wanted.reference);
-  if (isWanted()) await openWanted(server, wanted, isWanted);
+  if (!client.ask) return; // an exported file has one record
+  if (wanted.reference !== null) await scoreTranslation(client, wanted.reference);
+  if (isWanted()) await openWanted(client, wanted, isWanted);
   if (!isWanted()) return;
   store.change(Object.fromEntries(Object.entries(choices()).filter(([name]) => !chosen.has(name))));
-  if (wanted.comparesReference) compareWithReference(server);
+  if (wanted.comparesReference) compareWithReference(client);
   if (wanted.compared) compareWithHeads(store, wanted);
-  if (wanted.marksImportance || wanted.sortsByImportance) await askImportance(server);
+  if (wanted.marksImportance || wanted.sortsByImportance) await askImportance(client);
   if (!isWanted()) return;
   if (wanted.sortsByImportance && !chosen.has('sort')) store.change({ sort: 'importance' });
-  if (wanted.showsMuted) await showMutedOnes(server, isWanted);
+  if (wanted.showsMuted) await showMutedOnes(client, isWanted);
 }
 
 // A plain link to a chapter of Learn opens the kind of attention, the tab and the question with which the chapter begins.
 function withChapter(address) {
   const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
-  const { kind, panel, ask } = CHAPTERS[courseOfAddress(address).learn - 1]?.view ?? {};
+  const { learn } = courseOfAddress(address);
+  const { kind, panel, ask } = (learn && CHAPTERS[learn - 1]?.view) || {};
   if (given.kind) return address; // of a view that was shared
   const isUsual = kind === undefined || kind === CHOICES.kind; // then the head is the clearest one
   const begin = { ...(!isUsual && { kind }), ...(panel && { panel }), ...(ask && { ask }) };
   return `#${new URLSearchParams({ ...begin, ...given })}`;
 }
 
-async function openWanted(server, { forced, hypothesis, training, showsReference }, isWanted) {
-  if (forced) await forceTokens(server, forced);
-  else if (hypothesis) await showHypothesis(server, hypothesis);
-  else if (showsReference) showReference(server);
-  else if (training && (await askTraining(server)) && isWanted())
-    await showTrainingStep(server, training.step, training.sentence);
+async function openWanted(client, { forced, hypothesis, training, showsReference }, isWanted) {
+  if (forced) await forceTokens(client, forced);
+  else if (hypothesis) await showHypothesis(client, hypothesis);
+  else if (showsReference) showReference(client);
+  else if (training && (await askTraining(client)) && isWanted())
+    await showTrainingStep(client, training.step, training.sentence);
 }
 
 function compareWithHeads(store, { compared, comparesOwn }) {
@@ -145,10 +158,10 @@ function compareWithHeads(store, { compared, comparesOwn }) {
   store.change(compareWith(reference));
 }
 
-async function showMutedOnes(server, isWanted) {
-  const { store } = server;
+async function showMutedOnes(client, isWanted) {
+  const { store } = client;
   if (store.get().mutes.length === 0) return;
-  await askMuted(server);
+  await askMuted(client);
   const { muted } = store.get();
-  if (muted && isWanted()) showMuted(server, muted);
+  if (muted && isWanted()) showMuted(client, muted);
 }

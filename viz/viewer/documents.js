@@ -1,8 +1,8 @@
 // The files of a translation: the request for them, and the HTML files, which a page without a server makes of itself as
 // viz/export.py and viz/static/document.py do.
 
-import { asScriptText, fromBase64, slug, toBase64 } from './domain/files.js';
-import { givenIds, taskOf } from './domain/payload.js';
+import { asScriptText, escaped, fromBase64, slug, toBase64 } from './domain/files.js';
+import { forcedIds, taskOf } from './domain/payload.js';
 import { interventionOf } from './state/mutes.js';
 import { toAddress } from './state/permalink.js';
 import { sourceView } from './state/queries.js';
@@ -22,7 +22,7 @@ export function onScreen(state) {
   const given = mutes.length > 0 ? interventionOf(state) : null;
   const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
-  return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
+  return { ...taskOf(record), prefix: forcedIds(record), ...muted, ...about };
 }
 
 // With the size of a page with its model, whose files are written in base64.
@@ -32,8 +32,8 @@ export function titleWithModel(sizes, model) {
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
-// An `ask` whose answers to `export` and `portable` have the HTML files, as those of a server. `parts` gives what they are made
-// of: { documents, look, code, playground, engine }.
+// An `ask` whose answers to `export` and `portable` have the HTML files, as a server's answers do. `parts` gives what the files are
+// made of: { documents, look, code, playground, engine }.
 export function withDocuments(ask, site, parts) {
   const both = async (request, ...rest) => {
     const answer = await ask(request, ...rest);
@@ -109,7 +109,7 @@ function headOf(view) {
 }
 
 // A page with a model, which opens on this translation.
-export function portableOf(own, site, { view }, { payload, identity, files }) {
+function portableOf(own, site, { view }, { payload, identity, files }) {
   const { name, title } = identity;
   const language = spokenLanguage();
   const texts = site.locales.includes(language) ? { [`texts-${language}`]: spokenTexts() } : {};
@@ -146,8 +146,8 @@ function element(type, id, content) {
 function siteOf(site, identity, payload) {
   const { name, title, language } = identity;
   const own = (table) => (Object.hasOwn(table ?? {}, name) ? { [name]: table[name] } : {});
-  const { source_text: text, source_prefix: prefix, options } = payload;
-  const task = { text, ...options, ...(prefix ? { source_prefix: prefix } : {}) };
+  const { source_text: text, language_prefix: prefix, options } = payload;
+  const task = { text, ...options, ...(prefix ? { language_prefix: prefix } : {}) };
   const readers = Object.entries(site.readers).filter(([, model]) => model === name);
   return {
     first: name,
@@ -164,9 +164,4 @@ function siteOf(site, identity, payload) {
     stored: { [name]: task },
     settings: site.settings,
   };
-}
-
-function escaped(text) {
-  const names = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;' };
-  return text.replaceAll(/[&<>"']/gu, (character) => names[character]);
 }

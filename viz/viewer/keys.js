@@ -1,7 +1,6 @@
 // The keyboard, the line below the viewer, and the help dialog, which names the keys.
-// @ts-nocheck
 
-import { createButton, element } from './drawing/dom.js';
+import { createButton, element, matches } from './drawing/dom.js';
 import { explainTerms } from './drawing/glossary.js';
 import { closeButton } from './drawing/widgets.js';
 import { forPointer } from './drawing/numbers.js';
@@ -22,6 +21,7 @@ const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), tex
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 const SCROLLED = ':is(div, pre)[tabindex="0"]:is(:not([role]), [role=region])'; // what has the focus to be scrolled
 
+/** @type {() => [keys: string[], meaning: string][]} */
 const keyHints = () => [
   [['←', '→', '↑', '↓'], say('head, layer')],
   [['1', '2', '3'], say('kind')],
@@ -73,19 +73,19 @@ const readingOf = () => [
   ),
 ];
 
-// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, as does what they scroll; a button
-// keeps Enter.
+// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows; buttons keep
+// Enter.
 // `actions` are { openHelp, openExport }.
-export function listenToKeys(server, actions) {
-  const { store } = server;
+export function listenToKeys(client, actions) {
+  const { store } = client;
   document.addEventListener('keydown', (event) => {
-    const { target } = event;
+    const target = event.target instanceof Element ? event.target : null; // a key may come from the document itself
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector(COVERS) || target.closest?.(TEXT_FIELDS)) return;
-    if (event.key in ARROWS && (target.closest?.(SLIDER) || scrollsItself(event))) return;
-    if (event.key === 'Enter' && target.closest?.(BUTTONS)) return;
+    if (document.querySelector(COVERS) || target?.closest(TEXT_FIELDS)) return;
+    if (event.key in ARROWS && (target?.closest(SLIDER) || scrollsItself(event))) return;
+    if (event.key === 'Enter' && target?.closest(BUTTONS)) return;
     const action = actionOf(event, actions);
-    const changes = action ? null : changesOf(event, store.get(), server);
+    const changes = action ? null : changesOf(event, store.get(), client);
     if (!action && !changes) return;
     event.preventDefault();
     if (action) action();
@@ -94,7 +94,7 @@ export function listenToKeys(server, actions) {
 }
 
 function scrollsItself({ target, key, shiftKey }) {
-  if (shiftKey || !target.matches?.(SCROLLED)) return false;
+  if (shiftKey || !matches(target, SCROLLED)) return false;
   const [down] = ARROWS[key];
   return down === 0 ? target.scrollWidth > target.clientWidth : target.scrollHeight > target.clientHeight;
 }
@@ -104,7 +104,7 @@ function actionOf({ key }, { openHelp, openExport }) {
   return key.toLowerCase() === 'e' ? openExport : null;
 }
 
-function changesOf({ key, shiftKey }, state, server) {
+function changesOf({ key, shiftKey }, state, client) {
   if (key in ARROWS) {
     const [down, right] = ARROWS[key];
     if (shiftKey) return movePin(state, down, right);
@@ -115,8 +115,8 @@ function changesOf({ key, shiftKey }, state, server) {
   if (key === 'Escape') return clear(state);
   const letters = {
     a: () => toggleAverage(state),
-    m: () => mute(state, server),
-    n: () => nextValue(state, server.ask !== null),
+    m: () => mute(state, client),
+    n: () => nextValue(state, client.ask !== null),
     f: () => ({ fit: !state.fit }),
     s: () => ({ hideSpecials: !state.hideSpecials }),
     w: () => ({ words: !state.words }),
@@ -124,9 +124,9 @@ function changesOf({ key, shiftKey }, state, server) {
   return letters[key.toLowerCase()]?.() ?? null;
 }
 
-// No head is muted where the server cannot be asked what that changes. The first tab gives way to the one that shows it.
-function mute(state, server) {
-  const reason = whyNot(server, 'mute');
+// No head is muted where nothing can say what that changes. The first tab gives way to the tab What if, which shows it.
+function mute(state, client) {
+  const reason = whyNot(client, 'mute');
   if (reason) return { error: reason };
   return { ...toggleMute(state), panel: state.panel === 'head' ? 'mute' : state.panel };
 }
@@ -150,6 +150,8 @@ function hintOf([keys, meaning]) {
 }
 
 export function createHelp() {
+  /** @type {HTMLMetaElement | null} */
+  const version = document.querySelector('meta[name=generator]');
   const dialog = element(
     'dialog',
     { class: 'hl-help', 'aria-label': say('How to read this') },
@@ -161,7 +163,7 @@ export function createHelp() {
       ...keyHints().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     closeButton(),
-    element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),
+    element('p', { class: 'hl-soft hl-version' }, version?.content ?? ''),
   );
   explainTerms(dialog);
   return dialog;

@@ -1,18 +1,19 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
-// @ts-nocheck
 
-import { element, nameInvisible } from './drawing/dom.js';
+import { element, find, matches, nameInvisible } from './drawing/dom.js';
+import { escaped } from './domain/files.js';
 import { taskOf } from './domain/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
 import { recordOfB } from './state/comparison.js';
-import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { fittingPrefix, splitPrefix } from './domain/language_prefix.js';
 import { LIMITS } from './domain/limits.js';
 import { useStorage } from './transport/storage.js';
 import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
 import { send, whyNot } from './transport/requests.js';
+import { sameQuestion } from './state/questions.js';
 import { trainingStep } from './state/queries.js';
 import { forgetModel } from './state/actions.js';
 import { createStore } from './state/store.js';
@@ -26,12 +27,14 @@ const LANGUAGE = 'headlight.language'; // in the browser's storage
 const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-expanded])'; // buttons as Gradio makes them
 const ENDINGS = ['.html', '.json', '.npz'];
 
+const drawnPrefixes = new WeakMap(); // { model, prefix } by the element
 const store = createStore(); // the viewer's store; the viewer may be mounted after the page has read its address
 const ofPage = () => store.get().page;
 const change = (changes) => store.change({ page: { ...ofPage(), ...changes } });
 
 // What the viewer needs of the page around it. `playground` is { playground, engine }: functions that give the function
 // that makes the playground, and the text of the engine's script.
+/** @type {(translateAddress: Page['translateAddress'], playground: Pick<Page, 'playground' | 'engine'>) => Page} */
 export function createPage(translateAddress, playground) {
   return { store, translateAddress, openExport, otherModels, openModel, ...playground };
 }
@@ -45,7 +48,7 @@ export async function speakAsWanted(codes, fetchTexts, own = null) {
   if (texts) speak(code, texts);
 }
 
-function takeLanguage({ target: { value } }) {
+function takeLanguage(value) {
   useStorage((storage) => storage.setItem(LANGUAGE, value));
   reopenIn(value, ofPage().model);
 }
@@ -64,9 +67,9 @@ export function provide(mounted) {
 
 // A number that was typed takes effect when its box is left.
 function translateOnEnter({ key, target }) {
-  if (key !== 'Enter' || !target.matches?.('#hl-options input')) return;
+  if (key !== 'Enter' || !matches(target, '#hl-options input')) return;
   target.blur();
-  document.getElementById('hl-translate').click();
+  find('#hl-translate').click();
 }
 
 // Shows a translation and returns the updates of the message and of the Export button, which needs a record.
@@ -83,7 +86,7 @@ export async function showTranslation(text, model, beam, penalty) {
   const { linked, refused: notice, isTyped, typed } = ofPage();
   const view = viewOf(text);
   change({ linked: null, refused: '', view, isTyped: false, typed: isTyped ? typed + 1 : 0 });
-  for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', false);
+  for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', 'false');
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
   if (linked !== null && !sentence?.trim()) return { hint: say('Type a sentence') };
@@ -96,11 +99,11 @@ export async function showTranslation(text, model, beam, penalty) {
       ),
     };
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
-  if (prefix) question.source_prefix = prefix;
+  if (prefix) question.language_prefix = prefix;
   drawPrefix();
-  offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
-  const { server, show } = await whenMounted;
-  const { answer, error } = (await send(server, 'translate', question)) ?? {};
+  offerLanguages(find('#hl-language select'), takeLanguage);
+  const { client, show } = await whenMounted;
+  const { answer, error } = (await send(client, 'translate', question)) ?? {};
   if (answer !== undefined) show(answer, { view });
   else if (error !== undefined) await fillPanels(question);
   else return {};
@@ -119,8 +122,8 @@ function isWithin(value, least, most) {
   return typeof value === 'number' && value >= least && value <= most;
 }
 
-// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays
-// open when another sentence takes the place of the chapter's own. Null for no view.
+// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn
+// stays open when another sentence takes the place of the chapter's own. Null for no view.
 function viewOf(text) {
   const { linked, opened, view: former } = ofPage();
   const { translating, record } = store.get();
@@ -128,16 +131,16 @@ function viewOf(text) {
   return linked ?? (isAgain ? opened : chapterAddress(translating && former));
 }
 
-// A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
+// If the first sentence of a page is refused, the sentence of its link is shown, or else the model's first example.
 async function fillPanels(question) {
   const { model, text: refused } = question;
-  const { server, show } = await whenMounted;
+  const { client, show } = await whenMounted;
   if (store.get().record) return;
   const { opened } = ofPage();
   const { text: ofLink } = taskOfAddress(opened);
   const text = [ofLink, ...examplesOf(model)].find((one) => one && one !== refused);
   if (text === undefined) return;
-  const { answer } = (await send(server, 'translate', { ...question, text })) ?? {};
+  const { answer } = (await send(client, 'translate', { ...question, text })) ?? {};
   if (answer !== undefined) show(answer, { view: text === ofLink ? opened : null });
 }
 
@@ -148,17 +151,13 @@ export function cancel() {
 function showWaiting({ translating, waiting }, before) {
   if (translating === before.translating && waiting === before.waiting) return;
   document.body.classList.toggle('hl-pending', translating !== null);
-  document.querySelector('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
-}
-
-function escaped(text) {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  find('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
 }
 
 // The widgets' values from the address, or the values of a new page: sentence, model, beam size, length penalty, and the
 // buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
 // one stays, since openModel adds to it.
-export function readAddress(given) {
+export function takeAddress(given) {
   const { model: former, site: known } = ofPage();
   const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);
@@ -201,7 +200,7 @@ export function chooseModel(sentence, model) {
 }
 
 // Puts a model that was trained in this page into the list of models, and its first example on screen.
-export async function openModel(identity, files) {
+async function openModel(identity, files) {
   const { ask } = await whenMounted;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
@@ -209,7 +208,8 @@ export async function openModel(identity, files) {
   const { site } = ofPage();
   site.examples[name] = examples;
   site.languages[name] = language;
-  const list = document.querySelector('#hl-model select');
+  /** @type {HTMLSelectElement} */
+  const list = find('#hl-model select');
   [...list.options].find(({ value }) => value === name)?.remove();
   list.append(new Option(title, name));
   list.value = name;
@@ -232,19 +232,20 @@ function takeTypedPrefix(text, model) {
   const { prefix, sentence } = splitPrefix(text, { ...others, codes: codes.map(([code]) => code) });
   if (prefix === '') return text;
   change({ prefix });
-  const box = document.querySelector('#hl-sentence :is(textarea, input)');
+  /** @type {HTMLInputElement} */
+  const box = find('#hl-sentence :is(textarea, input)');
   box.value = sentence;
   box.dispatchEvent(new Event('input', { bubbles: true }));
   return sentence;
 }
 
 function drawPrefix() {
-  const place = document.querySelector('.hl-prefix');
+  const place = find('.hl-prefix');
   const { model, prefix } = ofPage();
-  if (place.drawn?.model === model && place.drawn.prefix === prefix) return; // a list keeps the focus
-  place.drawn = { model, prefix };
+  if (sameQuestion(drawnPrefixes.get(place), { model, prefix })) return; // a list keeps the focus
+  drawnPrefixes.set(place, { model, prefix });
   drawPrefixLists(place, choicesOf(model), prefix, (chosen) => {
-    place.drawn = { model, prefix: chosen };
+    drawnPrefixes.set(place, { model, prefix: chosen });
     change({ prefix: chosen });
     place.dispatchEvent(new Event('choose', { bubbles: true }));
   });
@@ -262,17 +263,17 @@ function exampleButtons(model) {
   });
 }
 
-// Shows the API calls, if there is a server, and returns { files, title }: the files of the record on screen, HTML, JSON and NPZ,
-// null for one that there is not, and the title of the page with the model. After an error, { error }, there are none. {} where
-// the menu was closed, or opened anew, before the answer came.
+// Shows the API calls, if there is a server. Returns { files, title }: the HTML, JSON and NPZ file of the record on screen, null
+// for a file that does not exist, and the title of the page with the model; or { error }; or {} if the menu was closed, or
+// opened anew, before the answer came.
 export async function prepareExport() {
-  const { server, ask, state } = await whenMounted;
+  const { client, ask, state } = await whenMounted;
   if (!isExportOpen()) return {};
   const exporting = {};
   change({ exporting });
   const isLate = () => ofPage().exporting !== exporting;
   try {
-    const refusal = whyNoExport(server);
+    const refusal = whyNoExport(client);
     if (refusal) throw new Error(refusal);
     const shown = state();
     const { files, python, curl } = await ask({ do: 'export', ...onScreen(shown) });
@@ -281,7 +282,7 @@ export async function prepareExport() {
     const named = Object.entries(withAnswers(files, shown));
     const found = ENDINGS.map((ending) => named.find(([name]) => name.endsWith(ending)));
     const values = found.map((one) => one && fileOf(one));
-    change({ downloads: values.filter(Boolean).map(({ url }) => url) });
+    change({ downloads: values.flatMap((one) => one?.url ?? []) });
     showCalls([python, curl]);
     return { files: values, title: titleWithModel(ofPage().site.sizes, shown.home.record.model.name) };
   } catch (error) {
@@ -310,8 +311,8 @@ function showCalls(calls) {
 }
 
 // Why the record on screen cannot be exported, in one sentence; null if it can.
-function whyNoExport(server) {
-  if (!trainingStep(server.store.get())) return whyNot(server, 'export');
+function whyNoExport(client) {
+  if (!trainingStep(client.store.get())) return whyNot(client, 'export');
   return say(
     'The files hold no step of the training. Copy the link, save a picture, or go back to the model’s own translation.',
   );
@@ -319,8 +320,8 @@ function whyNoExport(server) {
 
 // Downloads a page with the model, which opens on the view on screen; returns why it cannot, in one sentence, or ''.
 export async function saveWithModel() {
-  const { server, ask, state } = await whenMounted;
-  const refusal = whyNoExport(server);
+  const { client, ask, state } = await whenMounted;
+  const refusal = whyNoExport(client);
   if (refusal) return refusal;
   const request = {
     do: 'portable',
@@ -346,9 +347,10 @@ function update(properties) {
   return { __type__: 'update', ...properties };
 }
 
-// The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
-// the sentence: as in the record on screen if the model can read that.
-export function otherModels({ model: own, source_prefix: prefix = null }) {
+// The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
+// the sentence: the prefix of the record on screen, if the model can read it.
+/** @type {Page['otherModels']} */
+function otherModels({ model: own, language_prefix: prefix = '' }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
@@ -363,7 +365,7 @@ export function toggleExport() {
   const isAlone = recordOfB(state()) === null;
   const note = say('The files hold A alone. To keep both sides, copy the link or save a picture.');
   const notes = isAlone ? [] : [element('span', { class: 'hl-soft' }, note)];
-  document.querySelector('#hl-export-view .headlight').replaceChildren(...entries, ...notes);
+  find('#hl-export-view .headlight').replaceChildren(...entries, ...notes);
   togglePopover('hl-export', 'hl-export-menu');
 }
 
@@ -384,8 +386,7 @@ function closeExport({ record }, before) {
 }
 
 // Opens the menu Export with the focus on its first entry.
-export function openExport() {
-  const menu = document.getElementById('hl-export-menu');
-  if (!menu.classList.contains('hl-open')) document.getElementById('hl-export').click();
-  requestAnimationFrame(() => menu.querySelector('button').focus());
+function openExport() {
+  if (!isExportOpen()) find('#hl-export').click();
+  requestAnimationFrame(() => find('#hl-export-menu button').focus());
 }

@@ -1,7 +1,6 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
-// @ts-nocheck
 
-import { createButton, element } from './drawing/dom.js';
+import { createButton, element, find } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';
 import { withDocuments } from './documents.js';
 import { startWorker, workerAsker } from './transport/requests.js';
@@ -10,7 +9,7 @@ import {
   chooseModel,
   createPage,
   provide,
-  readAddress,
+  takeAddress,
   prepareExport,
   saveWithModel,
   showTranslation,
@@ -36,8 +35,9 @@ export async function startSite(site, sources) {
   if (location.hash === '' && site.view) rewriteAddress(site.view);
   const widgets = findWidgets();
   const actions = { ...ACTIONS, toggleExport: () => openExport(widgets) };
-  for (const button of document.querySelectorAll('[data-action]'))
-    button.addEventListener('click', actions[button.dataset.action]);
+  /** @type {NodeListOf<HTMLElement>} */
+  const buttons = document.querySelectorAll('[data-action]');
+  for (const button of buttons) button.addEventListener('click', actions[button.dataset.action ?? '']);
   await speakAsWanted(site.locales, sources.texts, site.locale);
   const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   const ask = withDocuments(withOwnModels(asker, sources.engine, site.settings), site, sources.parts);
@@ -61,9 +61,10 @@ function keepForLearn(ask) {
 
 // Requests
 
-// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first
-// needed, and anew after one that failed, and hands it the files that are in the page.
+// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first needed or
+// has failed, and hands it the files that are in the page.
 function createAsker(site, { engine, embedded, stored }, onLoading) {
+  /** @type {Promise<{ ask: Ask; postMessage: (message: any) => void }> | null} */
   let starting = null;
   const given = new Set();
   const forget = () => {
@@ -114,8 +115,16 @@ function isStored({ stored }, { do: what, model, prefix, ...task }) {
 
 // Widgets
 
+/**
+ * @typedef {{
+ *   model: HTMLSelectElement; sentence: HTMLInputElement; prefix: HTMLElement; beam: HTMLInputElement; penalty: HTMLInputElement;
+ *   examples: HTMLElement; message: HTMLElement; progress: HTMLElement; exporter: HTMLButtonElement;
+ *   files: HTMLButtonElement[]; ready: any[]; withModel: HTMLElement; viewer: HTMLElement; ask: Ask | null;
+ * }} Widgets
+ */
+
+/** @type {() => Widgets} */
 function findWidgets() {
-  const find = (selector) => document.querySelector(selector);
   return {
     model: find('#hl-model select'),
     sentence: find('#hl-sentence input'),
@@ -130,13 +139,15 @@ function findWidgets() {
     ready: [], // the files
     withModel: find('#hl-export-model'),
     viewer: find('#hl-viewer .headlight'),
+    ask: null, // until the languages are known
   };
 }
 
+/** @type {(widgets: Widgets) => void} */
 function listen(widgets) {
   const { model, sentence, prefix, files, withModel } = widgets;
   // Not the form's submit, which a frame without allow-forms never sends. The Enter key clicks on the button too.
-  document.getElementById('hl-translate').addEventListener('click', (event) => {
+  find('#hl-translate').addEventListener('click', (event) => {
     event.preventDefault();
     translate(widgets);
   });
@@ -153,6 +164,7 @@ function listen(widgets) {
 }
 
 // The menu opens without the files of the record before.
+/** @type {(widgets: Widgets) => Promise<void>} */
 async function openExport(widgets) {
   toggleExportOfFiles();
   for (const file of widgets.files) file.disabled = true;
@@ -168,13 +180,15 @@ function download({ url, orig_name: name }) {
   element('a', { href: url, download: name }).click();
 }
 
+/** @type {(widgets: Widgets, sentence: string) => void} */
 function tellOfExport({ message }, sentence) {
   message.replaceChildren(...(sentence ? [element('span', {}, sentence)] : []));
 }
 
 // Translates what the address asks for, or the first example of the first model.
+/** @type {(widgets: Widgets, site: any) => Promise<void>} */
 function translateAddress(widgets, site) {
-  const [text, model, beam, penalty, ...examples] = readAddress(site);
+  const [text, model, beam, penalty, ...examples] = takeAddress(site);
   widgets.sentence.value = text;
   widgets.model.value = model;
   widgets.beam.value = beam;
@@ -183,6 +197,7 @@ function translateAddress(widgets, site) {
   return translate(widgets);
 }
 
+/** @type {(widgets: Widgets, examples: any[]) => void} */
 function showExamples(widgets, examples) {
   const take = (text) => {
     widgets.sentence.value = text;
@@ -194,6 +209,7 @@ function showExamples(widgets, examples) {
 }
 
 // After a stored answer the model is loaded for the next request.
+/** @type {(widgets: Widgets) => Promise<void>} */
 async function translate(widgets) {
   const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
@@ -205,10 +221,11 @@ async function translate(widgets) {
   message.replaceChildren(notice);
   exporter.disabled = false;
   if (isPlayground(location.hash)) return undefined; // a training needs the whole processor
-  return widgets.ask({ do: 'load', model: model.value }).catch((failure) => showProblem(widgets, failure.message));
+  return widgets.ask?.({ do: 'load', model: model.value }).catch((failure) => showProblem(widgets, failure.message));
 }
 
 // One sentence, with a button that tries again.
+/** @type {(widgets: Widgets, sentence: string) => void} */
 function showProblem(widgets, sentence) {
   const again = createButton('', () => translate(widgets), {}, say('Try again'));
   widgets.message.replaceChildren(element('span', {}, sentence), again);

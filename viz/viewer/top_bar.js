@@ -1,5 +1,4 @@
 // What the buttons of the bar and of the sentence open, by the names of viz/widgets.py; and light or dark.
-// @ts-nocheck
 
 import { toggleDisclosure } from './drawing/widgets.js';
 import { useStorage } from './transport/storage.js';
@@ -18,21 +17,10 @@ export function offerViewer(mounted) {
 // The viewer opens these; a click on a button before the viewer is mounted waits for it.
 const open = (name) => whenMounted.then((mounted) => mounted[name]?.());
 
-export function openAbout() {
-  open('openAbout');
-}
-
-export function openHelp() {
-  open('openHelp');
-}
-
-export function openLearn() {
-  open('openLearn');
-}
-
-export function openPlayground() {
-  open('openPlayground');
-}
+export const openAbout = () => open('openAbout');
+export const openHelp = () => open('openHelp');
+export const openLearn = () => open('openLearn');
+export const openPlayground = () => open('openPlayground');
 
 export function toggleOptions() {
   toggleDisclosure('hl-options-button', 'hl-options');

@@ -7,6 +7,7 @@ type ByKind<T> = { [kind in Kind]: T };
 
 interface Token {
   id: number;
+  piece: string; // as the vocabulary has it
   text: string;
   word: number | null; // the number of its word; null for a special token
   special: boolean;
@@ -30,14 +31,24 @@ interface Matrix {
 
 interface RoleDefinition {
   definition: string;
-  measure: string;
+  measure: string | null; // null for mixed and for a memory
   offset: number | null;
   least: number;
+  symbol: string; // the path of its glyph
   kinds?: Kind[];
 }
 
+interface Measure {
+  name: string;
+  label: string;
+  definition: string;
+  unit: string;
+  offset: string | null;
+  digits: number;
+  maximum: number | null;
+}
 interface Definitions {
-  measures: { name: string; label: string; definition: string; unit: string; offset: string | null }[];
+  measures: Measure[];
   roles: { [role: string]: RoleDefinition };
 }
 
@@ -50,17 +61,23 @@ interface MeasuredHeads {
   even?: ByKind<EvenShares>; // older payloads have none
 }
 
+// What a translation is of; a record is one.
+interface Task {
+  model: { name: string };
+  source_text: string;
+  language_prefix?: string;
+  options?: { beam_size: number; length_penalty: number };
+}
+
 // One translation with all its attention: the payload of viz/payload.py, decoded by domain/payload.js.
-interface TranslationRecord extends MeasuredHeads {
+interface TranslationRecord extends Task, MeasuredHeads {
   version: number;
   model: { name: string; title: string };
-  source_text: string;
-  source_prefix?: string;
   text: string;
-  options?: { beam_size: number; length_penalty: number };
-  n_prefix?: number;
+  n_forced?: number;
   tokens: { source: Token[]; read: Token[]; predicted: Token[] };
   log_probabilities: number[];
+  alternatives: { id: number; text: string; log_probability: number }[][]; // of each step, the likeliest first
   attention: ByKind<HeadArray>;
   masks: ByKind<'full' | 'causal'>;
   definitions: Definitions;
@@ -78,6 +95,12 @@ interface Spot {
   step?: number;
 }
 
+// A token of the strip.
+interface PlaceInStrip {
+  side: 'source' | 'target';
+  place: number;
+}
+
 // A cell of one head.
 interface Cell {
   kind: Kind;
@@ -86,6 +109,17 @@ interface Cell {
   row: number;
   column: number;
 }
+
+// Texts of the page. A value of a text may be a text that is translated itself. A catalogue has a form for each plural
+// category of its language where the text is about a count.
+type Values = { [name: string]: string | number | Node | [text: string, values: Values] | undefined };
+type Piece = string | Node;
+type Said = string | [text: string, values: Values];
+type Catalogue = { [english: string]: string | { [category: string]: string } };
+
+// What drawing/dom.js makes elements of: an attribute of null or false is left out, `on…` listens to an event.
+type Attributes = { [name: string]: any };
+type Child = Node | string | null | undefined;
 
 // A request: what is done, and its fields. The answer has a form of its own for each; see viz/server/fields.py.
 interface Question {
@@ -103,6 +137,11 @@ interface Instead {
   sentence: string;
   row: number | null;
 }
+// What muted heads gave, in the answer about an outcome.
+type MuteBaseline =
+  | { name: 'zero' }
+  | { name: 'mean'; sentences: number }
+  | { name: 'sentence'; translation: string; rows: ByKind<number> };
 interface SideB {
   by: 'model' | 'step' | 'sentence' | null;
   with: string;
@@ -116,7 +155,7 @@ interface Reference {
   heads?: readonly Head[];
 }
 
-// One record and what the server said about it; EMPTY_VIEW of state/store.js describes the fields.
+// One record and the answers about it; EMPTY_VIEW of state/store.js describes the fields.
 interface ViewFields {
   mutes: readonly Head[];
   gold: string;
@@ -127,7 +166,7 @@ interface ViewFields {
   importance: {
     changes: ByKind<number[][]>;
     usual?: ByKind<number[][]> | null;
-    baseline: number;
+    baseline?: MuteBaseline;
     instead: Instead;
     isAsked?: boolean;
   } | null;
@@ -161,7 +200,7 @@ interface Choices {
   head: number | null;
   reduce: string;
   selection: readonly Head[];
-  mode: string;
+  valueName: string;
   removedAt: number | null;
   pin: Spot | null;
   mutes: readonly Head[];
@@ -225,6 +264,33 @@ interface Store {
   change(changes: Changes): void;
 }
 
+// What sends requests: transport/requests.js. `showPosition` gets the place in the queue, or the progress as text; null
+// means that neither is known. `signal` cancels the work.
+type Ask = ((request: Question, showPosition?: ShowPosition, signal?: AbortSignal) => Promise<Answer>) & {
+  isLocal?: boolean; // the engine answers in the page
+  isHere?(model: string): boolean;
+  kept?(): Promise<string[]>; // the titles of the models that the browser keeps
+  add?(identity: any, files: { [name: string]: Uint8Array }): Promise<void>; // a model that was trained in the page
+};
+type ShowPosition = (position: number | [text: string, values: Values] | null) => void;
+type Count = (progress: [text: string, values: Values]) => [text: string, values: Values]; // changes it before it is shown
+interface RunningRequest {
+  place: 'busy' | 'translating'; // in the state
+  signal: AbortSignal;
+  what: string; // what the status line says meanwhile
+  question: Question;
+  record: TranslationRecord | null;
+  isOpen: boolean;
+  waiting: string;
+  cancel(): void;
+  showPosition: ShowPosition;
+}
+interface Client {
+  store: Store;
+  ask: Ask | null; // null in a file without a model
+  requests: Map<string, RunningRequest>; // the latest one of each name
+}
+
 // A row or a column of a grid: one token, or the tokens of a word.
 interface Group {
   places: number[];
@@ -262,7 +328,7 @@ interface Value {
   kinds: Kind[];
   request: string | null;
   doing: (() => string) | null;
-  read(answer: Answer): any;
+  decode(answer: Answer): any;
   canBeShown(state: State, value: Value): boolean;
   isChosen(state: State): boolean;
   choose: ((state: State, keep: (state: State) => Reference) => Changes) | null;
@@ -273,8 +339,8 @@ interface Value {
   hint(state: State): string;
   factsOf(state: State, reference: Reference | null): string[];
   sayCell: ((state: State, grid: Grid, cell: any) => (Node | string)[]) | null;
-  sayRow(names: object, number: number): (Node | string)[];
-  sayColumn(names: object, number: number): (Node | string)[];
+  sayRow(names: Values, number: number): (Node | string)[];
+  sayColumn(names: Values, number: number): (Node | string)[];
 }
 // An instrument; instruments/instruments.js describes the fields.
 interface Instrument {
@@ -290,14 +356,225 @@ interface Instrument {
   };
 }
 
+// Of the course: learn/question.js, learn/chapters.js and learn/learn.js describe the fields.
+interface CourseQuestion {
+  text(record: TranslationRecord | null): string;
+  answers(record: any): string[];
+  right?: number;
+  because(record: TranslationRecord | null): string;
+}
+interface CourseTask {
+  at: string | ((state: State) => string);
+  text(): string;
+  isDone(state: State): boolean;
+  result?: string;
+}
+// A model with a sentence, or an address without either.
+type Sentence = { model: string; text: string; own: boolean; address?: undefined };
+type Beginning = Sentence | { model?: undefined; text?: undefined; own?: undefined; address: string };
+interface CoursePage {
+  title(): string;
+  begin?: Beginning;
+  subject?: string;
+  chosen?: string;
+  view?: { kind?: Kind; panel?: string; ask?: string };
+  tasks?: CourseTask[];
+  when?: 'before' | 'after'; // of a page with five questions
+  draw?(progress: any, chapters: Chapter[], redraw: () => void, openResult: () => void): Element[];
+}
+interface Chapter extends CoursePage {
+  begin: Beginning;
+  subject: string;
+  guess: CourseQuestion;
+  text(record: TranslationRecord): string[];
+  tasks: CourseTask[];
+  check: CourseQuestion;
+  learned(): string;
+}
+
+// What a training of the playground is after some steps: playground/worker.js.
+interface Frame {
+  steps: number;
+  loss: number | null; // before the first step there is none
+  share: number; // of the unseen words that it writes right
+  parameters: number;
+  lengths: [letters: number, share: number][];
+  examples: ByKind<{ rows: number; columns: number; codes: Uint8Array[] }>[];
+  written: ({ text: string; isReadable: boolean } | null)[];
+}
+interface Training {
+  layers: number;
+  heads: number;
+  width: number;
+  positions: boolean;
+  mask: boolean;
+  last: boolean;
+  rate: number;
+  seed: number;
+  task: string;
+}
+
+// Whether the person wants to save data, where the browser says so.
+interface Navigator {
+  connection?: { saveData: boolean };
+}
+
+// What the scripts of a page put together.
+interface Window {
+  Headlight: any;
+}
+
+// What the viewer needs of the page around it: page.js.
+interface Page {
+  store: Store;
+  translateAddress: () => unknown;
+  openExport(): void;
+  otherModels(record: TranslationRecord): { name: string; title: string; to: string }[];
+  openModel(identity: any, files: { [name: string]: Uint8Array }): Promise<void>;
+  playground?: () => Promise<any>; // the function that makes the playground
+  engine?: () => Promise<string>; // the text of the engine's script
+}
+
+// Word links: instruments/links.js. A way is one of the ways in which they are found.
+type Link = [source: number, target: number];
+interface Way {
+  name: string;
+  label: string;
+  links: Link[];
+  error: number | null;
+}
+
+// What one position read from another on the way to a word: instruments/routes.js. Of what a position carried itself, head and
+// column are null.
+interface Connection {
+  kind: Kind;
+  layer: number;
+  head: number | null;
+  row: number;
+  column: number | null;
+  flow: number;
+}
+// With its ends; instruments/paths.js.
+interface Path extends Connection {
+  from: string;
+  to: string;
+}
+type Stack = 'encoder' | 'decoder';
+type Places = { [stack in Stack]: number[] };
+
+// Of the engine. Matrices and norms as engine/tensors/products.js and engine/network.js compute with them.
+interface Product {
+  outputs: number;
+  inputs: number;
+  width: number; // of a row, with its padding
+  codes: Int8Array | Float32Array;
+  scales: Float32Array; // of the outputs
+  bias: Float32Array;
+}
+interface Norm {
+  weight: Float32Array;
+  bias: Float32Array;
+}
+interface Products {
+  matrices: { [name: string]: Product };
+  rowOf(matrix: Product, row: number): Float32Array;
+  multiply(matrix: Product, rows: number, input: Float32Array): Float32Array;
+  forEachRow(
+    matrix: Product,
+    rows: number,
+    input: Float32Array,
+    use: (values: Float32Array, row: number) => void,
+  ): void;
+  logSumExp(values: Float32Array): number;
+}
+interface Network {
+  products: Products;
+  width: number;
+  heads: number;
+  headWidth: number;
+  preNorm: boolean;
+  activate(x: number): number;
+  encoder: any[]; // the layers with their matrices and norms; blocksOf of engine/model.js
+  decoder: any[];
+  encoderNorm: Norm;
+  decoderNorm: Norm;
+  source: Product;
+  target: Product;
+  output: Product;
+}
+type Floats = Float32Array | Float64Array;
+interface Vector {
+  array: Float32Array;
+  start: number;
+}
+// Numbers with their gradients.
+interface Variable {
+  value: Floats;
+  gradient: Floats;
+}
+// Keys and values of a layer: the key of position p begins at start + p * stride, its value d_model numbers later.
+interface Memory extends Vector {
+  stride: number;
+}
+// What the decoder reads of one sentence.
+interface CrossMemory {
+  length: number;
+  hidden?: number[];
+  layers: Memory[];
+}
+interface Sequence {
+  cross: CrossMemory;
+  gates: Gates | null;
+  layers: Memory[];
+}
+type Row = { sequence: Sequence; position: number };
+interface KindTrace {
+  layers: number;
+  heads: number;
+  rows: number;
+  columns: number;
+  weights: Float32Array; // [layer, head, row, column]
+  queries: Memory[]; // of each layer, as the keys and values
+  memories: Memory[];
+  outputs: Float32Array[]; // of the heads of each layer, joined
+}
+type Trace = ByKind<KindTrace> & {
+  inputs: ByKind<Float32Array[]>;
+  last: { [stack in Stack]: Float32Array | null }; // the rows after the last layer, before its norm
+  keep?(kind: Kind, queries: Memory, memory: Memory, outputs: Float32Array): void;
+};
+interface Tensor {
+  type: string;
+  shape: number[];
+  bytes: Uint8Array;
+}
+interface Tokenizer {
+  size: number;
+  piece(id: number): string;
+  encode(text: string): number[];
+  decode(ids: number[]): string;
+  tokens(ids: number[]): Token[];
+  sourceTokens(text: string): Token[];
+}
+// The id of a piece, and the text that it was cut from.
+type Segment = { id: number; text: string };
+type Tokenizers = { source: Tokenizer; target: Tokenizer };
+// A head of the model, or several; the row, the column and the step of a question.
+type PlaceAsked = { text: string; ids: number[]; kind: Kind; layer: number; head: number; row: number; column: number };
+// Awaited between parts of long work; gets the progress, and throws an error if the request is cancelled.
+type Pause = (progress?: [text: string, values: Values]) => Promise<void>;
+type Loaded = { identity: any; translator: Translator; settings: any; files: any; [kept: string]: any };
+
 // The engine's model with its tokenizers; engine/translator.js. Gates say which heads of an attention are closed in a row, and
 // the outputs of all heads that stand there instead, if not zero.
 interface Translator {
-  model: any;
-  tokenizers: { source: any; target: any };
+  model: { config: any; parameters: number; network: Network; positionOf: (position: number) => Float32Array };
+  tokenizers: Tokenizers;
   language: any;
-  kept: any; // the last reading and pass without gates
+  codes: string[];
+  kept: any; // the last sentence and pass without gates
 }
-type Gates = ((kind: Kind, layer: number, row: number) => { closed: number[]; instead: Float32Array | null } | null) & {
+type Gate = { closed: number[]; instead: Float32Array | null } | null;
+type Gates = ((kind: Kind, layer: number, row: number) => Gate) & {
   isOfEncoder?: boolean;
 };

@@ -1,6 +1,6 @@
 // Live: the translation follows what is typed, once the typing rests. A switch under Options turns it off.
-// @ts-nocheck
 
+import { find, matches } from './drawing/dom.js';
 import { useStorage } from './transport/storage.js';
 
 const STORED = 'headlight.live'; // in the browser's storage
@@ -10,9 +10,10 @@ const BOX = '#hl-sentence :is(input, textarea)';
 
 // `isHere(model)` says whether a model runs in this page. A server that let a translation wait is left alone until the person
 // presses Enter.
+/** @type {(store: Store, isHere: (model: string) => boolean) => void} */
 export function followTyping(store, isHere) {
   let isLive = useStorage((storage) => storage.getItem(STORED)) !== 'off';
-  let timer = null;
+  let timer = 0;
   let isCrowded = false;
   const restart = () => {
     clearTimeout(timer);
@@ -21,28 +22,31 @@ export function followTyping(store, isHere) {
   };
   const translate = () => {
     const { translating, page, home } = store.get();
-    const text = document.querySelector(BOX).value.trim();
+    /** @type {HTMLInputElement} */
+    const box = find(BOX);
+    const text = box.value.trim();
     if (translating) return restart();
     if (text === '' || text === home.record?.source_text) return undefined;
     store.change({ page: { ...page, isTyped: true } });
-    return document.getElementById('hl-translate').click();
+    return find('#hl-translate').click();
   };
-  document.addEventListener('input', (event) => {
-    if (event.isTrusted && !event.isComposing && event.target.matches(BOX)) restart();
+  document.addEventListener('input', (/** @type {InputEvent} */ event) => {
+    if (event.isTrusted && !event.isComposing && matches(event.target, BOX)) restart();
   });
   document.addEventListener('keydown', ({ key, target }) => {
-    if (key !== 'Enter' || !target.matches?.(BOX)) return;
+    if (key !== 'Enter' || !matches(target, BOX)) return;
     clearTimeout(timer);
     isCrowded = false;
   });
   document.addEventListener('change', ({ target }) => {
-    if (!target.matches(SWITCH)) return;
+    if (!(target instanceof HTMLInputElement) || !target.matches(SWITCH)) return;
     isLive = target.checked;
     useStorage((storage) => storage.setItem(STORED, isLive ? 'on' : 'off'));
   });
   store.subscribe(({ translating, waiting, page }, before) => {
     if (translating === before.translating && waiting === before.waiting) return;
     if (translating?.waiting && page.typed > 0) isCrowded = true;
+    /** @type {HTMLInputElement | null} */
     const drawn = document.querySelector(SWITCH); // Gradio may draw it late
     if (drawn) drawn.checked = isLive;
   });

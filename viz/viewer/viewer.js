@@ -1,5 +1,4 @@
 // Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
-// @ts-nocheck
 
 import { element } from './drawing/dom.js';
 import { openDialog } from './drawing/widgets.js';
@@ -28,38 +27,39 @@ import { createEntry } from './playground/entry.js';
 import { createFooter, createHelp, listenToKeys } from './keys.js';
 import { say, sayCount } from './locales/language.js';
 
-// Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
+// Mounts the viewer in an empty element. `ask` sends a request to a server or a Worker; it is null without both.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
 // `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
 // the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
-// { show, state, server, ask, entries, openAbout, openHelp, openLearn, openPlayground }: the entries belong to the menu Export,
+// { show, state, client, ask, entries, openAbout, openHelp, openLearn, openPlayground }: the entries belong to the menu Export,
 // and the functions to the buttons of the page.
+/** @type {(root: HTMLElement, options?: { ask?: Ask | null; address?: boolean; about?: State['about']; page?: Page | null }) => any} */
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
   store.change({ about: models });
-  const server = createClient(store, ask);
-  startEffects(server);
+  const client = createClient(store, ask);
+  startEffects(client);
   const help = createHelp();
-  const about = createAbout(server);
-  const learn = page ? createLearn(server) : null; // its chapters begin with sentences that the page translates
+  const about = createAbout(client);
+  const learn = page ? createLearn(client) : null; // its chapters begin with sentences that the page translates
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const [strips, columns] = ['hl-strips', 'hl-columns'].map((name) => element('div', { class: name }));
   const openHelp = () => openDialog(help);
-  const beside = createBeside(server, { root, strips, columns }, page?.otherModels ?? (() => []));
+  const beside = createBeside(client, { root, strips, columns }, page?.otherModels ?? (() => []));
   const entries = createExports([store, beside]);
   const menu = page ? null : createExportMenu(entries);
   const table = createTable(store);
-  const heading = createHeading(store, createToolbar(server, table), menu);
+  const heading = createHeading(store, createToolbar(client, table), menu);
   const matrix = createMatrix(store, heading, table);
-  strips.append(createStrip(server));
-  columns.append(createOverview(store), matrix, createInspector(server));
+  strips.append(createStrip(client));
+  columns.append(createOverview(store), matrix, createInspector(client));
   root.classList.add('hl-empty');
   root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
   root.replaceChildren(
     problem,
     strips,
-    createSummary(server),
+    createSummary(client),
     columns,
     createHandoutNotes(store),
     ...(page ? [] : [createFooter(openHelp)]),
@@ -71,23 +71,22 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   watchTheme(() => store.change({ theme: currentTheme() }));
   followPrinting(store);
   store.change({ theme: currentTheme() });
-  listenToKeys(server, {
-    openHelp,
-    openExport: () => (page ? page.openExport() : openMenu(menu)),
-  });
+  listenToKeys(client, { openHelp, openExport: page?.openExport ?? (() => openMenu(menu)) });
   store.subscribe((state, before) => {
     announce(root, live, state, before);
     document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
   });
-  const bar = address ? createAddress(server, page?.translateAddress) : null;
+  const bar = address ? createAddress(client, page?.translateAddress) : null;
   const show = createLoader(root, store, problem, { bar, isAlone: page === null });
   const openPlayground = page?.playground ? createEntry(store, root, page) : null;
   const opening = { openAbout: about.open, openHelp, openLearn: learn?.open, openPlayground };
-  return { show, state: store.get, server, ask, entries, ...opening };
+  return { show, state: store.get, client, ask, entries, ...opening };
 }
 
-// Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
-// `answers` are parts of the state that are known already. `view` is the address of the view to open; a viewer alone opens its first record with the address of the document.
+// Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown. `answers`
+// are parts of the state that are known already. `view` is the address of the view to open; a viewer alone opens its first
+// record with the address of the document.
+/** @type {(root: HTMLElement, store: Store, problem: HTMLElement, around: { bar: { open: any } | null; isAlone: boolean }) => (payload: any, options?: { view?: string | null; answers?: Partial<State> | null }) => Promise<void>} */
 function createLoader(root, store, problem, { bar, isAlone }) {
   let latest = null;
   return async (payload, { view = null, answers = null } = {}) => {

@@ -102,7 +102,7 @@ def load_kernels(cache: Path | None) -> None:
     cast(Any, numba.config).CACHE_DIR = str(cache or "")
     from model.decoding.kernels import network, search
 
-    functions: tuple[Any, ...] = (network.encode, search.search, search.read)
+    functions: tuple[Any, ...] = (network.encode, search.search, search.score)
     with torch.device("meta"):  # takes no random numbers
         model = Transformer(ModelConfig(8, 8, 4, 4, 2, 1, 1))
     tiny = CompiledModel(model.to_empty(device="cpu").requires_grad_(False).apply(_zero))
@@ -110,7 +110,7 @@ def load_kernels(cache: Path | None) -> None:
         try:
             encoded = tiny.encode(torch.tensor([[EOS_ID]]))
             (found,) = tiny.search(encoded, SearchOptions())
-            tiny.read(encoded, torch.tensor([found.candidates[0].ids]))
+            tiny.score(encoded, torch.tensor([found.candidates[0].ids]))
             break
         except Exception:
             if not attempts_left or cache is None:

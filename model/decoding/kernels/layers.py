@@ -24,7 +24,7 @@ from model.decoding.kernels.packed import GELU, GELU_NEW, SILU, Floats, Integers
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "arcp"},
     "nogil": True,

@@ -92,7 +92,7 @@ class CompiledModel:
             [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
         )
 
-    def read(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
+    def score(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
         """The steps of a given translation of one sentence, in one pass: no search."""
         from model.decoding.kernels import search
 
@@ -104,7 +104,7 @@ class CompiledModel:
         shape = (self.config.n_decoder_layers, self.config.n_heads)
         record = search.new_record(t, *shape, s, N_LIKELIEST)
         scratch = self._scratch(t, places=t, steps=1)
-        search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
+        search.score(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
         own, cross = record.self_weights.transpose(1, 2, 0, 3), record.cross_weights.transpose(1, 2, 0, 3)
         values = tuple(record.log_probability.tolist())
         return _steps(own, cross, values, record.top_token, record.top_log_probability)
@@ -115,7 +115,7 @@ class CompiledModel:
         options: SearchOptions,
         gates: HeadGates | None = None,
         *,
-        prefix: Int[Tensor, "B P"] | None = None,
+        forced: Int[Tensor, "B F"] | None = None,
         tree: BeamTree | None = None,
     ) -> list[Found]:
         """What `model.decoding.search.search` finds, with every attention weight of the best translation.
@@ -126,12 +126,12 @@ class CompiledModel:
 
         memory = _memory(encoded)
         n, s = memory.key.shape[1], memory.key.shape[3]
-        prefixes = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
+        first = np.empty((n, 0), np.int64) if forced is None else forced.contiguous().numpy()
         limits = [options.limit(length) for length in memory.lengths.tolist()]
-        steps = max(*limits, prefixes.shape[1] + 1)
+        steps = max(*limits, first.shape[1] + 1)
         self._lengthen(steps)
         penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
-        rules = search.Rules(prefixes, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
+        rules = search.Rules(first, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
         shape = (self.config.n_decoder_layers, self.config.n_heads)
         k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows dropped hypotheses
         rows = n * options.beam_size
@@ -155,15 +155,15 @@ class CompiledModel:
         source: Int[Tensor, "B S"],
         options: SearchOptions,
         gates: HeadGates | None = None,
-        prefix: Sequence[int] = (),
+        forced: Sequence[int] = (),
     ) -> list[list[Candidate]]:
         """The translations of any number of padded sentences, some sentences on each thread."""
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
             part = trim_padding(part)
-            given = torch.tensor(prefix, dtype=torch.long).expand(len(part), -1)
+            given = torch.tensor(forced, dtype=torch.long).expand(len(part), -1)
             encoded = self.encode(part, gates)
-            return [each.candidates for each in self.search(encoded, options, gates, prefix=given)]
+            return [each.candidates for each in self.search(encoded, options, gates, forced=given)]
 
         parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
         return [each for part in map_in_threads(found, parts) for each in part]
@@ -243,8 +243,8 @@ def _watch(tree: BeamTree, rules: Rules, history: History, extensions: Extension
     step, k = 0, rules.beam_size
     while history.rows[step] > 0:
         penalty = float(rules.penalty[step + 1])
-        if step < rules.prefix.shape[1]:
-            token, total = int(rules.prefix[0, step]), float(history.total[step + 1, 0])
+        if step < rules.forced.shape[1]:
+            token, total = int(rules.forced[0, step]), float(history.total[step + 1, 0])
             tree.add_prefix_token(step, token, total, penalty)
         else:
             count, width = int(extensions.number[step, 0]), int(extensions.width[step, 0])

@@ -129,7 +129,7 @@ class Scratch(NamedTuple):
     positions: Integers  # [R]
     places: Integers  # [2, R, T]: `Reading.places` of this step and of the next one
     logits: Floats  # [R, V]
-    normalisers: Floats  # [R]: the log of the sum of the exponentials of `logits`
+    log_sum_exp: Floats  # [R]: the log of the sum of the exponentials of `logits`
 
 
 @torch.no_grad()

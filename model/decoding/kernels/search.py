@@ -34,7 +34,7 @@ NEVER = -np.inf
 class Rules(NamedTuple):
     """How to search."""
 
-    prefix: Integers  # [N, P]: the first tokens of each translation
+    forced: Integers  # [N, F]: the first tokens of each translation
     beam_size: int
     n_best: int
     limits: Integers  # [N]: the longest translation of each sentence
@@ -169,8 +169,8 @@ def search(
         decode(weights, memory, gates, scratch, reading, rows, self_weights, cross_weights)
         for r in range(rows):
             top_tokens, values = history.top_token[step, r], history.top_log_probability[step, r]
-            scratch.normalisers[r] = likeliest(scratch.logits[r], top_tokens, values)
-        if step < rules.prefix.shape[1]:
+            scratch.log_sum_exp[r] = likeliest(scratch.logits[r], top_tokens, values)
+        if step < rules.forced.shape[1]:
             force(rules, history, scratch, step)
         else:
             rows = extend(rules, history, extensions, ends, scratch.places, step, rows)
@@ -180,7 +180,7 @@ def search(
 
 
 @entry
-def read(
+def score(
     weights: DecoderWeights,
     memory: Memory,
     gates: Gates,
@@ -189,12 +189,12 @@ def read(
     target: Integers,
     record: Record,
 ) -> None:
-    """Read one translation [T] in one pass; row t reads the token before `target[t]`."""
+    """Score one translation [T] in one pass; row t reads the token before `target[t]`."""
     rows = len(target)
     decode(weights, memory, gates, scratch, reading, rows, record.self_weights, record.cross_weights)
     for t in range(rows):
-        normaliser = likeliest(scratch.logits[t], record.top_token[t], record.top_log_probability[t])
-        record.log_probability[t] = scratch.logits[t, target[t]] - normaliser
+        log_sum_exp = likeliest(scratch.logits[t], record.top_token[t], record.top_log_probability[t])
+        record.log_probability[t] = scratch.logits[t, target[t]] - log_sum_exp
 
 
 @compiled
@@ -235,21 +235,21 @@ def likeliest(logits: Floats, tokens: Integers, values: Floats) -> np.float32:
     largest, total = values[0], ZERO
     for token in range(len(logits)):
         total += exp(logits[token] - largest)
-    normaliser: np.float32 = largest + np.log(total)
+    log_sum_exp: np.float32 = largest + np.log(total)
     for place in range(most):
         if place < found:
-            values[place] -= normaliser
+            values[place] -= log_sum_exp
         else:
             values[place], tokens[place] = np.float32(NEVER), -1
-    return normaliser
+    return log_sum_exp
 
 
 @compiled
 def force(rules: Rules, history: History, scratch: Scratch, step: int) -> None:
-    """Continue each sentence with the next token of its prefix."""
+    """Continue each sentence with its next forced token."""
     for n in range(len(rules.limits)):
-        token = rules.prefix[n, step]
-        log_probability = scratch.logits[n, token] - scratch.normalisers[n]
+        token = rules.forced[n, step]
+        log_probability = scratch.logits[n, token] - scratch.log_sum_exp[n]
         total = history.total[step, n] + log_probability
         begin(history, step + 1, n, token, n, START, n, log_probability, total)
         keep_places(scratch.places, step, n, n)

@@ -8,7 +8,7 @@ from typing import Any
 
 from model.errors import UserError
 from model.files import read_json
-from model.importing.files.settings import TOKENIZER, is_generic_tokenizer, settings_of
+from model.importing.files.settings import TOKENIZER, Settings, is_generic_tokenizer, settings_of
 from model.importing.files.tokenizer_json import MAX_BYTES, added_entries, check_inference
 from model.importing.files.tokenizers import (
     MERGES,
@@ -26,7 +26,7 @@ from model.text.sentencepiece import Frame
 from model.text.tokenizer import BOS
 
 
-def read_byte_level(directory: Path, values: dict[str, Any]) -> Sides:
+def read_byte_level(directory: Path, values: Settings) -> Sides:
     """The tokenizer of both languages, whose sources begin with <s>.
 
     Raises UserError for broken files and for other rules.

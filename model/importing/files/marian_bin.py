@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_bytes
 from model.importing.files.npz import MAX_ARRAYS, SETTINGS, weights_and_settings
+from model.importing.files.pickles import Stored
 from model.storage.checkpoint import MAX_PARAMETERS, MAX_WEIGHTS_BYTES
 
 VERSION = struct.pack("<Q", 1)  # the first bytes of the file
@@ -35,7 +35,7 @@ class _Entry(NamedTuple):
     data: memoryview
 
 
-def read_marian_bin(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_marian_bin(path: Path) -> Stored:
     """The weights by name, as `read_npz` has them, and the settings. Raises UserError."""
     data = memoryview(read_bytes(path, MAX_WEIGHTS_BYTES))
     try:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import MAX_TEXT_BYTES, check_file, parse_yaml
+from model.importing.files.pickles import Stored
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
 SETTINGS = "special:model.yml"
@@ -34,7 +35,7 @@ NAMES = (
 )
 
 
-def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_npz(path: Path) -> Stored:
     """The weights by name, matrices as torch has them, and the settings. Raises UserError."""
     check_file(path, MAX_WEIGHTS_BYTES)
     try:
@@ -50,15 +51,13 @@ def read_npz(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return weights_and_settings(found, path)
 
 
-def weights_and_settings(
-    arrays: dict[str, NDArray[Any]], path: Path
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def weights_and_settings(arrays: dict[str, NDArray[Any]], path: Path) -> Stored:
     """What the arrays of a file of Marian say. Raises UserError."""
     settings = arrays.pop(SETTINGS, np.zeros(0, np.int8))
     if settings.dtype != np.int8 or not 0 < settings.size <= MAX_TEXT_BYTES:
         raise UserError(f"{path} has no settings of Marian ({SETTINGS}); copy it again.")
     text = settings.tobytes().rstrip(b"\0").decode("utf-8", "replace")
-    return _weights(arrays, path), parse_yaml(text, path)
+    return Stored(_weights(arrays, path), parse_yaml(text, path))
 
 
 def _weights(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Tensor]:

@@ -14,8 +14,9 @@ import os
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import safe_open
@@ -41,15 +42,22 @@ MAX_VALUES = 1_000_000  # plain values, each counted as often as it is named
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
+class Stored(NamedTuple):
+    """What a file of weights holds."""
+
+    tensors: dict[str, Tensor]  # by name
+    values: Mapping[str, object]  # the plain values beside them: settings and words
+
+
 def read_pickle(path: Path) -> dict[str, Tensor]:
     """The tensors by name; the operating system reads their numbers when they are used.
 
     Raises ValueError for everything but a dictionary of tensors whose numbers are in the file.
     """
-    return _read(path, nested=False)[0]
+    return _read(path, nested=False).tensors
 
 
-def read_nested(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_nested(path: Path) -> Stored:
     """The tensors of the model in a checkpoint of a training, and the plain values beside them.
 
     Raises ValueError if it holds objects of other classes, or no model.
@@ -57,7 +65,7 @@ def read_nested(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return _read(path, nested=True)
 
 
-def _read(path: Path, nested: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(path: Path, nested: bool) -> Stored:
     # Windows keeps the file, because it is mapped.
     with tempfile.TemporaryDirectory(prefix="headlight-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -75,7 +83,7 @@ def _read(path: Path, nested: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: stored.get_tensor(name) for name in set(names.values())}
             found = {name: tensors[same] for name, same in names.items()}
             values = folder / VALUES
-            return found, json.loads(values.read_text("utf-8")) if values.exists() else {}
+            return Stored(found, json.loads(values.read_text("utf-8")) if values.exists() else {})
 
 
 def _seconds(path: Path) -> int:
@@ -113,11 +121,11 @@ def _limit(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _model_of(values: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _model_of(values: Any) -> tuple[Any, Any]:
     """The weights in a checkpoint and its other plain values, without the optimizer's state."""
     if not isinstance(values, dict):
         return values, {}
-    weights: dict[str, Any] = {}
+    weights: dict[str, Tensor] = {}
     for section, before in SECTIONS.items():
         found = values.get(section)
         if isinstance(found, dict) and all(isinstance(each, Tensor) for each in found.values()):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.inputs import MAX_TARGET_TOKENS
+from model.network.config import Shape
 
 CONFIG, GENERATION, README = "config.json", "generation_config.json", "README.md"
 TOKENIZER, SPECIAL_TOKENS, ADDED_TOKENS = (
@@ -28,7 +29,44 @@ ALIASES = {
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu", "gelu_new": "gelu_new"}
 
 
-def settings_of(path: Path) -> dict[str, Any]:
+class Settings(TypedDict, total=False):
+    """The settings in config.json that a family reads or requires."""
+
+    is_encoder_decoder: bool
+    quantization_config: None
+    vocab_size: int
+    src_vocab_size: int
+    tgt_vocab_size: int
+    d_model: int
+    encoder_layers: int
+    decoder_layers: int
+    encoder_ffn_dim: int
+    decoder_ffn_dim: int
+    encoder_attention_heads: int
+    decoder_attention_heads: int
+    activation_function: str
+    scale_embedding: bool
+    max_position_embeddings: int
+    tie_word_embeddings: bool
+    share_encoder_decoder_embeddings: bool
+    static_position_embeddings: bool
+    normalize_embedding: bool
+    pad_token_id: int
+    bos_token_id: int
+    eos_token_id: int
+    decoder_start_token_id: int
+    # T5 has other names.
+    d_kv: int
+    d_ff: int
+    num_layers: int
+    num_heads: int
+    relative_attention_num_buckets: int
+    relative_attention_max_distance: int
+    feed_forward_proj: str
+    layer_norm_epsilon: float
+
+
+def settings_of(path: Path) -> dict[str, object]:
     """A JSON object; empty if there is no such file."""
     if not path.exists():
         return {}
@@ -39,8 +77,8 @@ def settings_of(path: Path) -> dict[str, Any]:
 
 
 def read_settings(
-    directory: Path, defaults: Mapping[str, Any], required: Mapping[str, Any]
-) -> dict[str, Any]:
+    directory: Path, defaults: Mapping[str, object], required: Mapping[str, object]
+) -> Settings:
     """The settings of `defaults` as config.json says, or else by default; checked.
 
     `required` are settings that change the arithmetic, with the only value that Headlight computes. Raises
@@ -81,10 +119,10 @@ def read_settings(
         raise UserError(
             f"{path} has activation_function {quote_untrusted(activation)}; only {known} can be imported."
         )
-    return values
+    return cast(Settings, values)
 
 
-def _resolve_aliases(written: dict[str, Any], defaults: Mapping[str, Any], path: Path) -> None:
+def _resolve_aliases(written: dict[str, object], defaults: Mapping[str, object], path: Path) -> None:
     """Take a setting under its second name. Raises UserError if both names have different values."""
     for alias, names in ALIASES.items():
         name = next((name for name in names if name in defaults), None)
@@ -107,9 +145,9 @@ def is_generic_tokenizer(directory: Path) -> bool:
     return settings_of(directory / TOKENIZER).get("tokenizer_class") in GENERIC_TOKENIZERS
 
 
-def learned_positions(values: Mapping[str, Any], directory: Path) -> int:
+def learned_positions(values: Settings, directory: Path) -> int:
     """How many positions a model learned. Raises UserError if the longest translation needs more."""
-    positions: int = values["max_position_embeddings"]
+    positions = values["max_position_embeddings"]
     if positions < MAX_TARGET_TOKENS:
         raise UserError(
             f"{directory / CONFIG} has {positions} positions; Headlight needs {MAX_TARGET_TOKENS}, because "
@@ -118,7 +156,7 @@ def learned_positions(values: Mapping[str, Any], directory: Path) -> int:
     return positions
 
 
-def shape_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def shape_of(values: Settings) -> Shape:
     """The arguments of ModelConfig that BART and the families that copied its names share."""
     return {
         "d_model": values["d_model"],

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import MAX_TEXT_BYTES, decode_lines, read_bytes, read_json
-from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
+from model.importing.files.settings import CONFIG, TOKENIZER, Settings, settings_of
 from model.importing.files.spm import read_spm
 from model.text.languages import TARGET_CODE
 from model.text.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
@@ -50,7 +50,7 @@ class SpecialIds(NamedTuple):
     start: int  # what the decoder reads first; usually <pad>
 
     @classmethod
-    def of(cls, values: Mapping[str, int]) -> SpecialIds:
+    def of(cls, values: Settings) -> SpecialIds:
         """The ids under their names in config.json."""
         return cls(values["pad_token_id"], values["eos_token_id"], values["decoder_start_token_id"])
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from model import Translator, UserError
 from model.analysis.ablation import changed_words, gradient_importance, importance
-from model.analysis.patching import Rows, head_outputs, intervention, mean_outputs
+from model.analysis.patching import Rows, ablation_gates, head_outputs, mean_outputs
 from model.decoding.progress import WorkCancelled, listening
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
@@ -63,7 +63,7 @@ def test_importance_with_a_baseline_equals_replacing_one_head_after_another() ->
         for kind, gate, value in zip(KINDS, HeadGates.open(model.config), values, strict=True):
             for layer, head in gate.nonzero().tolist():
                 rows = Rows(source.shape[1], target.shape[1])
-                gates = intervention(model.config, [Head(kind, layer, head)], rows, baseline)
+                gates = ablation_gates(model.config, [Head(kind, layer, head)], rows, baseline)
                 expected = log_probability(model, source, target, gates) - whole
                 assert float(value[layer, head]) == pytest.approx(expected, abs=EXACT)
 

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from model.decoding.beam_tree import (
     CUT,
     ENDED,
+    FORCED,
     HOPELESS,
     IN_BEAM,
     NARROWED,
     OUTSCORED,
-    PREFIX,
     BeamTree,
 )
 from model.decoding.options import length_penalty
@@ -32,10 +32,10 @@ def watched(
     """The tree of a random search, and what the search finds with and without it."""
     model = random_model(seed, source_vocabulary=9, target_vocabulary=9)
     source = random_tokens(1, 5, seed=seed, vocabulary=9)
-    prefix = random_tokens(1, size, seed=seed + 1, vocabulary=9)
+    forced = random_tokens(1, size, seed=seed + 1, vocabulary=9)
     options, tree = LimitedSearch(beam_size, 0.8, max_length=LIMIT), BeamTree(token)
-    (found,) = search(model, source, options, prefix=prefix, tree=tree)
-    (plain,) = search(model, source, options, prefix=prefix)
+    (found,) = search(model, source, options, forced=forced, tree=tree)
+    (plain,) = search(model, source, options, forced=forced)
     return tree, [c.ids for c in found], [c.ids for c in plain]
 
 
@@ -64,12 +64,12 @@ def test_tree_holds_what_the_search_did(seed: int, beam_size: int, size: int) ->
         assert (
             node.reason
             in {
-                "kept": {IN_BEAM, PREFIX},
+                "kept": {IN_BEAM, FORCED},
                 "finished": {ENDED, CUT},
                 "pruned": {OUTSCORED, NARROWED, HOPELESS},
             }[node.status]
         )
-        assert (node.reason == PREFIX) == (node.step < size)
+        assert (node.reason == FORCED) == (node.step < size)
         assert (node.reason == ENDED) <= (node.token.id == EOS_ID)
         assert (node.reason == CUT) <= (node.step == LIMIT - 1)
 

@@ -48,7 +48,7 @@ def margin(ours: CompiledModel, encoded: Encoded, found: tuple[int, ...], expect
     """How much likelier one of the two tokens is than the other where two translations part."""
     place = next(i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b)
     values = [
-        ours.read(encoded, torch.tensor([ids[: place + 1]])).log_probabilities[place]
+        ours.score(encoded, torch.tensor([ids[: place + 1]])).log_probabilities[place]
         for ids in (found, expected)
     ]
     return abs(values[0] - values[1])

@@ -192,7 +192,7 @@ def test_encoder_equals_the_reference(
     seed=st.integers(0, 10_000),
     shape=shapes,
     lengths=lengths_of_sources,
-    prefix=st.integers(0, 3),
+    n_forced=st.integers(0, 3),
     beam_size=st.integers(1, 4),
     alpha=st.sampled_from([0.0, 0.6, 1.0]),
     eight_bit=st.booleans(),
@@ -203,7 +203,7 @@ def test_search_equals_the_reference(
     seed: int,
     shape: dict,
     lengths: list[int],
-    prefix: int,
+    n_forced: int,
     beam_size: int,
     alpha: float,
     eight_bit: bool,
@@ -211,14 +211,14 @@ def test_search_equals_the_reference(
 ) -> None:
     model, vocabulary = model_of(seed, shape, eight_bit), shape["vocabulary"]
     source, gates = padded(lengths, seed, vocabulary), random_gates(model) if gated else None
-    forced = random_tokens(len(lengths), prefix, seed=seed + 1, vocabulary=vocabulary)
+    forced = random_tokens(len(lengths), n_forced, seed=seed + 1, vocabulary=vocabulary)
     options = LimitedSearch(beam_size, alpha, (beam_size + 1) // 2, max_length=9)
     encoded = encode_source(model, source, gates)
-    ours: list[Found] = CompiledModel(model).search(encoded, options, gates, prefix=forced)
-    reference = search(model, source, options, gates, prefix=forced, encoded=encoded)
+    ours: list[Found] = CompiledModel(model).search(encoded, options, gates, forced=forced)
+    reference = search(model, source, options, gates, forced=forced, encoded=encoded)
     for row, (found, candidates) in enumerate(zip(ours, reference, strict=True)):
         alone, nodes = source[row : row + 1, : lengths[row]], tree()
-        search(model, alone, options, gates, prefix=forced[row : row + 1], tree=nodes)
+        search(model, alone, options, gates, forced=forced[row : row + 1], tree=nodes)
         assume(not tied(nodes))
         assert_same(found.candidates, candidates, model, sentence_of(encoded, row), gates, alpha)
         assert_steps(found.steps, model, encoded, row, found.candidates[0].ids, gates)
@@ -237,20 +237,20 @@ def test_forced_steps_equal_the_reference(
     ours = CompiledModel(model)
     for row, ids in enumerate(target):
         alone = sentence_of(encoded, row)
-        assert_steps(ours.read(alone, ids[None], gates), model, alone, 0, tuple(ids.tolist()), gates)
+        assert_steps(ours.score(alone, ids[None], gates), model, alone, 0, tuple(ids.tolist()), gates)
 
 
 @SOME
-@given(seed=st.integers(0, 10_000), shape=shapes, beam_size=st.integers(1, 4), prefix=st.integers(0, 2))
+@given(seed=st.integers(0, 10_000), shape=shapes, beam_size=st.integers(1, 4), n_forced=st.integers(0, 2))
 @torch.no_grad()
-def test_beam_tree_is_that_of_the_reference(seed: int, shape: dict, beam_size: int, prefix: int) -> None:
+def test_beam_tree_is_that_of_the_reference(seed: int, shape: dict, beam_size: int, n_forced: int) -> None:
     model, vocabulary = model_of(seed, shape, eight_bit=True), shape["vocabulary"]
     source = random_tokens(1, 6, seed=seed, vocabulary=vocabulary)
-    forced = random_tokens(1, prefix, seed=seed, vocabulary=vocabulary)
+    forced = random_tokens(1, n_forced, seed=seed, vocabulary=vocabulary)
     options, encoded = LimitedSearch(beam_size, 0.6, max_length=7), encode_source(model, source)
     ours, reference = tree(), tree()
-    CompiledModel(model).search(encoded, options, prefix=forced, tree=ours)
-    search(model, source, options, prefix=forced, encoded=encoded, tree=reference)
+    CompiledModel(model).search(encoded, options, forced=forced, tree=ours)
+    search(model, source, options, forced=forced, encoded=encoded, tree=reference)
     assume(not tied(reference))
     for mine, theirs in zip(ours.nodes, reference.nodes, strict=True):
         # What rounding can change is checked for the same searches above.

@@ -201,7 +201,7 @@ def test_no_step_reads_padding(seed: int, lengths: list[int], beam_size: int) ->
     assert search(model, source, options, encoded=encoded._replace(cross_kv=memory)) == expected
 
 
-# A given prefix
+# Forced first tokens
 
 
 @FEW
@@ -209,10 +209,10 @@ def test_no_step_reads_padding(seed: int, lengths: list[int], beam_size: int) ->
 @torch.no_grad()
 def test_every_translation_begins_with_the_prefix(seed: int, length: int, beam_size: int, size: int) -> None:
     model, source = small_model(seed), padded_batch([length], seed)
-    prefix = random_tokens(1, size, seed=seed + 1, vocabulary=9)
-    (found,) = search(model, source, LimitedSearch(beam_size, max_length=4), prefix=prefix)
+    forced = random_tokens(1, size, seed=seed + 1, vocabulary=9)
+    (found,) = search(model, source, LimitedSearch(beam_size, max_length=4), forced=forced)
     for candidate in found:
-        assert list(candidate.ids[:size]) == prefix[0].tolist()
+        assert list(candidate.ids[:size]) == forced[0].tolist()
         assert size < len(candidate.ids) <= max(4, size + 1)
         assert_log_probabilities(candidate, model, source)
 
@@ -223,20 +223,20 @@ def test_prefix_that_greedy_would_choose_changes_nothing(seed: int, lengths: lis
     model, source = small_model(seed), padded_batch(lengths, seed)
     free = best_ids(search(model, source, LimitedSearch(max_length=8)))
     size = min(len(ids) for ids in free) - 1
-    prefix = torch.tensor([ids[:size] for ids in free], dtype=torch.long).view(len(free), size)
-    assert best_ids(search(model, source, LimitedSearch(max_length=8), prefix=prefix)) == free
+    forced = torch.tensor([ids[:size] for ids in free], dtype=torch.long).view(len(free), size)
+    assert best_ids(search(model, source, LimitedSearch(max_length=8), forced=forced)) == free
 
 
 @FEW
 @given(seed=seeds, lengths=batches, beam_size=st.integers(1, 3))
 def test_prefixes_of_a_batch_stay_with_their_sentences(seed: int, lengths: list[int], beam_size: int) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    prefix = random_tokens(len(lengths), 3, seed=seed + 1, vocabulary=9)
+    forced = random_tokens(len(lengths), 3, seed=seed + 1, vocabulary=9)
     options = LimitedSearch(beam_size, max_length=8)
-    together = search(model, source, options, prefix=prefix)
+    together = search(model, source, options, forced=forced)
     for row, length in enumerate(lengths):
         part = slice(row, row + 1)
-        alone = search(model, source[part, :length], options, prefix=prefix[part])
+        alone = search(model, source[part, :length], options, forced=forced[part])
         assert best_ids(alone) == [together[row][0].ids]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.storage.run import LATEST, RUN, goes_on, models_and_runs, record_directory
+from model.storage.run import LATEST, RUN, goes_on, history_directory, models_and_runs
 from training.run.directory import locked
 
 
@@ -29,10 +29,10 @@ def test_a_run_without_a_model_yet_is_not_in_the_list(run):
 
 
 def test_the_record_of_a_latest_model_is_that_of_its_run(run, tmp_path):
-    assert record_directory(run / LATEST) == run
+    assert history_directory(run / LATEST) == run
     alone = tmp_path / "elsewhere" / LATEST
-    assert record_directory(alone) == alone
-    assert record_directory(run / "best") == run / "best"
+    assert history_directory(alone) == alone
+    assert history_directory(run / "best") == run / "best"
 
 
 def test_a_run_goes_on_while_a_process_trains_into_it(run):

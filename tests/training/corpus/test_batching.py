@@ -7,7 +7,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.corpus.batching import ROWS, WIDTHS, TokenBatches, collate, padded, padding_share
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from tests.training.tiny import as_lists, collate
+from training.corpus.batching import (
+    ROWS,
+    WIDTHS,
+    IdRows,
+    TokenBatches,
+    padded,
+    padding_share,
+)
 
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=80)
 budgets = st.integers(1, 300)
@@ -132,3 +141,14 @@ def test_few_different_shapes(lengths, budget):
         [[5] * a for a, _ in lengths] or [[5]], [[5] * b for _, b in lengths] or [[5]], torch.device("cpu")
     )
     assert all(ids.shape[1] % WIDTHS == 0 for ids in (batch.source, batch.read, batch.labels))
+
+
+@given(st.lists(st.lists(st.integers(4, 9), max_size=5), min_size=1, max_size=9), st.data())
+def test_rows_are_gathered_as_lists_are(rows, data):
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1))
+    assert as_lists(IdRows.of(rows)[np.array(chosen)]) == [rows[row] for row in chosen]
+    batch = collate([rows[row] for row in chosen], [rows[row] for row in chosen], torch.device("cpu"))
+    for place, row in enumerate(chosen):
+        padding = [PAD_ID] * (batch.source.shape[1] - len(rows[row]) - 1)
+        assert batch.source[place].tolist() == batch.labels[place].tolist() == [*rows[row], EOS_ID, *padding]
+        assert batch.read[place].tolist() == [BOS_ID, *rows[row], *padding]

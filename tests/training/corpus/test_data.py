@@ -20,6 +20,7 @@ from tests.training.tiny import (
     PARALLEL,
     REVERSE,
     as_dataset,
+    as_lists,
     pairs_of,
     parallel_files,
     sentences,
@@ -33,10 +34,9 @@ from training.corpus.encoding import (
     TOKENIZER_PAIRS,
     _sample,
     encode_pairs,
-    lengths_of,
     train_tokenizers,
 )
-from training.corpus.sources import read_hub, read_training
+from training.corpus.sources import fetch_pairs, read_training
 from training.corpus.splits import read_corpus
 
 LANGUAGES = ("de", "en")
@@ -202,8 +202,8 @@ def test_ids_take_two_bytes_if_that_is_enough_and_read_back_unchanged(entries, w
     last = large.pieces([entries - 1])[0]
     for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
         encoded, _ = encode_pairs(as_dataset([pair, *sentences(2)]), tokenizers, 100)
-        assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
-        ids = [encoded[0][side] for side in ("source", "target")]
+        assert {side.values.dtype.name for side in (encoded.source, encoded.target)} == {width}
+        ids = [as_lists(side)[0] for side in (encoded.source, encoded.target)]
         assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
         assert [entries - 1] in ids
 
@@ -249,7 +249,7 @@ def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_ret
     kept, rows = encode_pairs(with_long, train_tokenizers(PARALLEL, with_long), max_tokens=3)
     assert rows.tolist() == list(range(1, 21))
     assert len(kept) == 20
-    assert max(map(max, lengths_of(kept))) == 3
+    assert max(map(max, (kept.source.lengths, kept.target.lengths))) == 3
     limits = [len(encode_pairs(data, train_tokenizers(PARALLEL, data), limit)[1]) for limit in (2, 3)]
     assert limits == [0, 20]  # a pair as long as the limit is kept
 
@@ -258,9 +258,9 @@ def test_encoding_keeps_the_text_and_its_length():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
     encoded, _ = encode_pairs(data, tokenizers, 100)
-    for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
-        assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
-        assert lengths.tolist() == [len(ids) for ids in encoded[side]]
+    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+        ids = as_lists(getattr(encoded, side))
+        assert [tokenizer.decode(row) for row in ids] == list(data[side])
 
 
 # Hub data sets
@@ -284,12 +284,12 @@ def hub_directory(directory, kind: str, **parts) -> str:
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_hub_rows_become_pairs_and_a_validation_part_is_used_if_there_is_one(tmp_path, kind):
     path = hub_directory(tmp_path / "data", kind, train=ROWS[:25], validation=ROWS[25:])
-    parts = [pairs_of(part) for part in read_hub(path, None, LANGUAGES)]
+    parts = [pairs_of(part) for part in fetch_pairs(path, None, LANGUAGES)]
     assert parts == [sentences(30)[:25], sentences(30)[25:]]
     path = hub_directory(tmp_path / "whole", kind, train=ROWS)
-    train, validation = read_hub(path, None, LANGUAGES)
+    train, validation = fetch_pairs(path, None, LANGUAGES)
     assert (pairs_of(train), validation) == (sentences(30), None)
-    train, _ = read_hub(path, None, ("en", "de"))
+    train, _ = fetch_pairs(path, None, ("en", "de"))
     assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
 
 
@@ -298,7 +298,7 @@ def test_hub_texts_are_normalised_and_missing_ones_count_as_empty(tmp_path):
         {"translation": {"de": unicodedata.normalize("NFD", " schöne\u2028Grüße "), "en": "regards"}},
         {"translation": {"de": None, "en": "nothing"}},
     ]
-    train, _ = read_hub(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
+    train, _ = fetch_pairs(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
     assert pairs_of(train) == [("schöne Grüße", "regards"), ("", "nothing")]
     assert clean(train)[1]["empty"] == 1
 
@@ -319,13 +319,13 @@ def test_local_files_are_used_instead_of_the_hub(tmp_path):
 
 def test_hub_data_that_is_missing_lacks_a_language_or_a_training_part_is_named(tmp_path):
     with pytest.raises(UserError, match="could not be loaded .* or give --data DIR"):
-        read_hub(str(tmp_path / "absent"), None, LANGUAGES)
+        fetch_pairs(str(tmp_path / "absent"), None, LANGUAGES)
     path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
     with pytest.raises(UserError, match="has no fr sentences"):
-        read_hub(path, None, ("de", "fr"))
+        fetch_pairs(path, None, ("de", "fr"))
     path = hub_directory(tmp_path / "untrained", "parquet", validation=ROWS)
     with pytest.raises(UserError, match="has no training part"):
-        read_hub(path, None, LANGUAGES)
+        fetch_pairs(path, None, LANGUAGES)
 
 
 # Word lists

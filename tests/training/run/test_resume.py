@@ -13,8 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count, islice, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from accelerate.state import AcceleratorState
@@ -41,7 +44,8 @@ from tests.training.tiny import (
 from training.run.damage import BEST, SNAPSHOTS
 from training.run.directory import STATE
 from training.run.resume import load_state
-from training.trainer import Trainer
+from training.schedule import learning_rate
+from training.trainer import PLAN_EVERY, Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
 UNSAVED = replace(KILLED, save_every=1000)  # the same run; it saves only when it validates
@@ -126,15 +130,11 @@ def test_a_run_resumes_inside_an_epoch_and_continues_into_the_next(tmp_path, dat
     """After a stop at any step of the first two epochs the next batch follows."""
     trainer = prepared(REVERSE, data, tmp_path / "run")
     per_epoch = len(trainer.batches.epoch(0))
-    batches = trainer._batches()
-    whole = [next(batches).tolist() for _ in range(2 * per_epoch + 2)]
-    for stop in range(1, 2 * per_epoch + 1):
-        trainer.progress.epoch = trainer.progress.batch = 0
-        before = trainer._batches()
-        for _ in range(stop):
-            next(before)
-        assert next(trainer._batches()).tolist() == whole[stop]
-    assert sorted(row for batch in whole[:per_epoch] for row in batch) == list(range(len(trainer.train)))
+    whole = list(islice(trainer.loader.places(0, 0), 2 * per_epoch + 2))
+    for last, following in pairwise(whole):
+        assert next(trainer.loader.places(*last[:2])).rows.tolist() == following.rows.tolist()
+    rows = np.concatenate([place.rows for place in whole[:per_epoch]])
+    assert sorted(rows) == list(range(len(trainer.train)))
 
 
 def test_minutes_stop_the_run_and_save_it_and_its_last_validation_is_not_ranked(tmp_path, data):
@@ -148,6 +148,23 @@ def test_minutes_stop_the_run_and_save_it_and_its_last_validation_is_not_ranked(
     assert logged(tmp_path / "run", "validation/loss") == [progress["step"]]
     for name in (LATEST, BEST):
         Translator.load(tmp_path / "run" / name)
+
+
+def test_the_rate_of_a_run_with_a_time_limit_falls_until_it_ends(tmp_path, data, monkeypatch):
+    """Also after another run, whose seconds do not count."""
+    monkeypatch.setattr("training.trainer.LOG_EVERY", 1)
+    clock = count()
+    monkeypatch.setattr("training.trainer.time", SimpleNamespace(monotonic=lambda: next(clock) / 4))
+    endless = replace(REVERSE, max_steps=10**6, validate_every=10**6, save_every=10**6, schedule="trapezoid")
+    for name, start in (("one", None), ("two", tmp_path / "one" / LATEST)):
+        trainer = prepared(replace(endless, decay_share=0.8), data, tmp_path / name, start=start)
+        trainer.run(minutes=0.5)
+        own = trainer.progress.history_step - trainer.progress.step
+        steps = [line for line in metrics(tmp_path / name) if line["step"] > own]
+        rates = [line["train/learning_rate"] for line in steps if "train/learning_rate" in line]
+        assert max(rates) > 0.5 * endless.peak_learning_rate
+        assert learning_rate(endless, trainer.progress.step, trainer.last_step) < 0.2 * max(rates)
+        assert trainer.last_step == pytest.approx(trainer.progress.step, abs=PLAN_EVERY)
 
 
 def test_resuming_a_finished_run_adds_nothing(tmp_path, data, reference):

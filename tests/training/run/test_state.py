@@ -15,8 +15,7 @@ from model.errors import UserError
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, save
 from model.text.tokenizer import Tokenizer
-from tests.training.tiny import SHAPE
-from training.corpus.batching import collate
+from tests.training.tiny import SHAPE, collate
 from training.loss import SequenceLoss
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 

@@ -46,7 +46,7 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
         requests += [{**COMMON, "do": "target", "text": texts[0], "ids": ids}]
     requests += [{**COMMON, "do": "training"}]
     requests += [
-        {**COMMON, "do": do, "source_prefix": ">>ita<< ", "text": text, **fields}
+        {**COMMON, "do": do, "language_prefix": ">>ita<< ", "text": text, **fields}
         for text in (texts[0], "", " ", "\N{SNOWMAN}")
         for do, fields in [
             ("translate", {"prefix": []}),

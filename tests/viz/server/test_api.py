@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.errors import UserError
-from model.instruments import intervene, mean_baseline, sentence_baseline
+from model.instruments import ablate, mean_baseline, sentence_baseline
 from model.results import Head
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
@@ -60,7 +60,7 @@ def test_a_call_of_the_export_menu_gives_what_is_on_screen(served):
     ):
         request = ExportRequest(text=TEXT, prefix=prefix, heads=heads, **options, **given)
         endpoint, arguments = call_of(request)
-        expected = intervene(TRANSLATOR, TEXT, heads, baseline, row, forced=prefix)
+        expected = ablate(TRANSLATOR, TEXT, heads, baseline, row, forced=prefix)
         for found in (
             run(getattr(served, endpoint)(**arguments)),
             run(getattr(served, endpoint)(*arguments.values())),

@@ -14,7 +14,7 @@ from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import BACKEND, COMMON, GOOD
 from tests.viz.server.test_scheduler import Work, ask, quick, until
-from viz.limits import MAX_BODY, MAX_LISTED, MAX_SENTENCES
+from viz.limits import MAX_BODY, MAX_LIST_CHARACTERS, MAX_SENTENCES
 from viz.server import work_queue
 from viz.server.backend import Backend
 from viz.server.fields import MAX_CHARACTERS
@@ -130,7 +130,7 @@ def test_a_joining_client_does_not_make_the_first_wait():
 # What a request may cost
 
 
-@pytest.mark.parametrize("characters", [MAX_LISTED, MAX_CHARACTERS])
+@pytest.mark.parametrize("characters", [MAX_LIST_CHARACTERS, MAX_CHARACTERS])
 @pytest.mark.parametrize("do", sorted(HANDLERS))
 def test_no_request_alone_costs_more_than_may_wait(do: str, characters: int):
     """Else it would be refused although nobody else asks. Each character is a token."""
@@ -172,7 +172,7 @@ def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
 @pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("mute", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
-    fits, over = ["w" * (MAX_LISTED // 20)] * 20, ["w" * (MAX_LISTED // 20 + 1)] * 20
+    fits, over = ["w" * (MAX_LIST_CHARACTERS // 20)] * 20, ["w" * (MAX_LIST_CHARACTERS // 20 + 1)] * 20
     assert estimate_seconds({**request, name: fits}) < 15  # seconds for which others would wait
     answered = BACKEND.answer({**request, name: over})
     assert "8,000 characters in all" in answered["error"]

@@ -26,8 +26,8 @@ from viz.server.handlers import CHEAPEST
 from viz.static.site import portable
 
 NAME, TEXT, CODE, OTHER = "opus-mt-de-ROMANCE", "Der kleine Hund läuft.", ">>fra<<", ">>ita<<"
-WRONG = "“source_prefix” must be a prompt, or codes of languages such as >>fra<< and a space."
-COMMON = {"model": NAME, "text": TEXT, "beam_size": 1, "length_penalty": 1.0, "source_prefix": f"{CODE} "}
+WRONG = "“language_prefix” must be a prompt, or codes of languages such as >>fra<< and a space."
+COMMON = {"model": NAME, "text": TEXT, "beam_size": 1, "length_penalty": 1.0, "language_prefix": f"{CODE} "}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def record(backend: Backend) -> dict[str, Any]:
 def test_the_code_is_the_first_token_and_no_part_of_the_sentence(
     record: dict[str, Any], imported: Translator
 ):
-    assert (record["source_text"], record["source_prefix"]) == (TEXT, f"{CODE} ")
+    assert (record["source_text"], record["language_prefix"]) == (TEXT, f"{CODE} ")
     assert record["tokens"]["source"][0]["piece"] == CODE
     assert record["tokens"]["source"][0]["special"]
     assert record["text"] == imported.translate(f"{CODE} {TEXT}").text
@@ -69,7 +69,7 @@ def test_the_payload_of_an_imported_model_can_be_read_again(imported: Translator
     translation = imported.translate(f"{CODE} {TEXT}")
     assert decode(json.loads(json.dumps(encode(translation, NAME)))).source_text == f"{CODE} {TEXT}"
     own = TRANSLATOR.translate(TEXT)
-    assert encode(own, "tiny")["source_prefix"] == ""
+    assert encode(own, "tiny")["language_prefix"] == ""
     typed = TRANSLATOR.translate(f"{CODE} {TEXT}")  # to a model without codes it is text
     assert encode(typed, "tiny")["source_text"] == f"{CODE} {TEXT}"
 
@@ -99,9 +99,9 @@ def test_every_request_is_about_the_target_language(
     assert "answer" in found, found
     written = {"text": f"{CODE} {TEXT}"} | ({"other": f"{CODE} Die Katze."} if "other" in fields else {})
     assert without_times(found) == without_times(
-        answer(backend, do, **(fields | written | {"source_prefix": ""}))
+        answer(backend, do, **(fields | written | {"language_prefix": ""}))
     )
-    assert without_times(found) != without_times(answer(backend, do, **fields, source_prefix=f"{OTHER} "))
+    assert without_times(found) != without_times(answer(backend, do, **fields, language_prefix=f"{OTHER} "))
 
 
 def without_times(value: Any) -> Any:
@@ -126,12 +126,12 @@ def test_an_export_names_the_target_language(backend: Backend):
     ("fields", "sentence"),
     [
         (
-            {"source_prefix": ">>deu<< "},
+            {"language_prefix": ">>deu<< "},
             f"'{NAME}' has no language or prompt '>>deu<< '; choose one that it has, such as '{CODE}'.",
         ),
-        ({"model": "tiny"}, "'tiny' has no language or prompt '>>fra<< '; leave out “source_prefix”."),
-        ({"source_prefix": 3}, WRONG),
-        ({"source_prefix": "x" * 101}, WRONG),
+        ({"model": "tiny"}, "'tiny' has no language or prompt '>>fra<< '; leave out “language_prefix”."),
+        ({"language_prefix": 3}, WRONG),
+        ({"language_prefix": "x" * 101}, WRONG),
         ({"text": ""}, "There is nothing to translate; type a sentence."),
         ({"text": "  "}, "There is nothing to translate; type a sentence."),
     ],
@@ -182,20 +182,20 @@ def test_prompts_stand_before_every_sentence_of_a_request(imported: Translator, 
     info = replace(imported.checkpoint.info, target_languages=(), prompts=prompts)
     asked = Translator(replace(imported.checkpoint, info=info), NAME)
     assert prefix_choices(asked) == {"prompts": prompts, "usual": prompts[0]}
-    found = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix=prompts[1])["answer"]
-    assert (found["source_prefix"], found["source_text"]) == (prompts[1], TEXT)
+    found = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix=prompts[1])["answer"]
+    assert (found["language_prefix"], found["source_text"]) == (prompts[1], TEXT)
     assert decode(found).source_text == prompts[1] + TEXT
-    typed = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix="", text=prompts[0] + TEXT)
-    assert (typed["answer"]["source_prefix"], typed["answer"]["source_text"]) == (prompts[0], TEXT)
-    wrong = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix="summarize: ")["error"]
+    typed = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix="", text=prompts[0] + TEXT)
+    assert (typed["answer"]["language_prefix"], typed["answer"]["source_text"]) == (prompts[0], TEXT)
+    wrong = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix="summarize: ")["error"]
     assert wrong == (
         f"'{NAME}' has no language or prompt 'summarize: '; choose one that it has, such as 'translate: '."
     )
 
 
 def test_payloads_of_the_last_release_keep_their_target_language(record: dict[str, Any]):
-    former = {name: value for name, value in record.items() if name != "source_prefix"}
-    found = decode(former | {"target_code": CODE})
+    former = {name: value for name, value in record.items() if name not in ("language_prefix", "n_forced")}
+    found = decode(former | {"target_code": CODE, "n_prefix": 0})
     assert (found.source_text, found.source.language_prefix) == (f"{CODE} {TEXT}", f"{CODE} ")
 
 
@@ -204,7 +204,7 @@ def test_a_page_with_its_model_opens_on_the_target_language(imported: Translator
     found = re.search(r'id="site">(.*?)</script>', portable(imported, payload))
     assert found is not None
     site = json.loads(html.unescape(found[1]))
-    wanted = {"text": TEXT, "beam_size": 1, "length_penalty": 1.0, "source_prefix": f"{OTHER} "}
+    wanted = {"text": TEXT, "beam_size": 1, "length_penalty": 1.0, "language_prefix": f"{OTHER} "}
     assert site["stored"] == {NAME: wanted}
     assert parse_qs(site["view"])["to"] == ["ita"]
 

@@ -114,8 +114,12 @@ test('the average and the largest of heads', () => {
 
 test('norms have their own arrays; without them, weights are shown', () => {
   const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
-  assert.equal(grid({ mode: 'transformed_norm' }).value, weight);
-  const norm = grid({ mode: 'transformed_norm', values: { transformed_norm: { cross: array } }, hideSpecials: true });
+  assert.equal(grid({ valueName: 'transformed_norm' }).value, weight);
+  const norm = grid({
+    valueName: 'transformed_norm',
+    values: { transformed_norm: { cross: array } },
+    hideSpecials: true,
+  });
   near(norm.values.subarray(0, 3), [2.5, 2.5, 2.5]);
   near(norm.hidden, [0.25, 0.25]);
   assert.equal(norm.high, 2.5);
@@ -124,7 +128,10 @@ test('norms have their own arrays; without them, weights are shown', () => {
 test('a difference is taken where both have the row and the column', () => {
   const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
   const other = recordOf(SOURCE, [token('a', 0), token('cub', 1), token('py', 1), END], [[SECOND[0], ...SECOND]]);
-  const { values, status, columns } = grid({ mode: 'difference', reference: { label: 'x', record: other } }, record);
+  const { values, status, columns } = grid(
+    { valueName: 'difference', reference: { label: 'x', record: other } },
+    record,
+  );
   assert.ok([...status.subarray(0, columns)].every((one) => one === UNMATCHED));
   near(values.subarray(columns, 2 * columns), [0.5, -1, 0.25, 0.25]);
 });
@@ -132,9 +139,9 @@ test('a difference is taken where both have the row and the column', () => {
 test('a reference with its own heads is compared with those', () => {
   const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
   const reference = { label: 'x', record, heads: [['cross', 0, 1]] };
-  near(grid({ mode: 'difference', reference }, record).values.subarray(0, 4), [-0.75, 0.25, 0.25, 0.25]);
+  near(grid({ valueName: 'difference', reference }, record).values.subarray(0, 4), [-0.75, 0.25, 0.25, 0.25]);
   const own = grid({ head: 1 }, record).values;
-  near(grid({ head: 1, mode: 'difference', reference }, record).values, own); // a second head is not chosen yet
+  near(grid({ head: 1, valueName: 'difference', reference }, record).values, own); // a second head is not chosen yet
 });
 
 test('positions in the colour map: shared, by row, and around the middle', () => {
@@ -208,10 +215,10 @@ test('the largest colour of norms is that of both sides, while there are two', (
     scale,
   });
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
-  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', source_prefix: '' };
+  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', language_prefix: '' };
   const view = createBesideView(store.get(), question, recordOf(SOURCE, TARGET, [SECOND, FIRST]));
   const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
-  store.change({ head: 0, mode: 'transformed_norm', values: { transformed_norm: { cross: norms(2) } } });
+  store.change({ head: 0, valueName: 'transformed_norm', values: { transformed_norm: { cross: norms(2) } } });
   store.change({ sideB, beside: { ...view, values: { transformed_norm: { cross: norms(5) } } } });
   for (const state of [store.get(), stateOfB(store.get())]) assert.equal(shownGrid(state).high, 5);
   store.change({ sideB: null });
@@ -220,7 +227,7 @@ test('the largest colour of norms is that of both sides, while there are two', (
 
 test('a choice on side B is one of the state, and side B keeps its heads where A has none like them', () => {
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
-  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', source_prefix: '' };
+  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', language_prefix: '' };
   store.change({ head: 0, sideB: { ...NO_SIDE_B, by: 'sentence', with: 'x' } });
   const third = recordOf([SOURCE[0], token('da', 1), END], TARGET, Array(3).fill(SECOND.map((row) => row.slice(1))));
   store.change({ beside: createBesideView(store.get(), question, third) });
@@ -245,7 +252,7 @@ test('without enough tokens in common the matrices stand next to each other', ()
   const even = (size) => [Array.from({ length: 3 }, () => Array(size).fill(1 / size))];
   assert.equal(whySeparate(store.get(), recordOf(SOURCE, TARGET, even(4))), '');
   assert.match(whySeparate(store.get(), recordOf([END], TARGET, even(1))), /too few tokens/);
-  store.change({ mode: 'transformed_norm' });
+  store.change({ valueName: 'transformed_norm' });
   assert.match(whySeparate(store.get(), recordOf(SOURCE, TARGET, even(4))), /is for weights/);
 });
 

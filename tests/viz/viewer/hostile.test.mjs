@@ -13,12 +13,13 @@ import {
 } from '../viewer/state/permalink.js';
 import { LIMITS } from '../viewer/domain/limits.js';
 import { nameInvisible, readable, visible } from '../viewer/drawing/dom.js';
-import { readAddress } from '../viewer/page.js';
+import { takeAddress } from '../viewer/page.js';
 import { CHOICES } from '../viewer/state/store.js';
 import { opened, record } from './record.mjs';
 
 const HOSTILE = JSON.parse(readFileSync(new URL('../hostile.json', import.meta.url), 'utf-8'));
-const WORDS = 'model text beam alpha kind layer head heads mute mode reduce scale sort panel specials words threshold';
+const WORDS =
+  'model text beam alpha kind layer head heads mute mode value reduce scale sort panel specials words threshold';
 const NAMES = [...WORDS.split(' '), 'row', 'column', 'pin', '__proto__', 'constructor', 'toString', ''];
 const NOTHING_ASKED = { model: null, text: null, beam: null, alpha: null };
 const FRAGMENTS = [
@@ -167,12 +168,12 @@ test('the name of a model is only looked up', () => {
   const site = { examples, first: 'de-en', readers: {}, buttons: 0, languages };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
-    assert.deepEqual(readAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);
+    assert.deepEqual(takeAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);
   }
   globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}&beam=16&alpha=4` };
-  assert.deepEqual(readAddress(site), ['Hund', '<b>"', LIMITS.beam, LIMITS.penalty]);
+  assert.deepEqual(takeAddress(site), ['Hund', '<b>"', LIMITS.beam, LIMITS.penalty]);
   globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}` };
-  assert.deepEqual(readAddress(site), ['Hund', '<b>"', 1, 1]);
+  assert.deepEqual(takeAddress(site), ['Hund', '<b>"', 1, 1]);
 });
 
 test('a token is short, visible and on its own line', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { contrast, diverging, lamp, palette, toOklab } from '../viewer/drawing/colormap.js';
@@ -67,6 +68,13 @@ test('larger values keep four digits', async () => {
 
 test('another version is rejected', async () => {
   await assert.rejects(decode({ version: 1 }), /version 3 of the data, not 1/);
+});
+
+test('a payload of release 0.2 says how many tokens were forced under another name', async () => {
+  const { n_forced: count, ...others } = JSON.parse(readFileSync('payload.json', 'utf8'));
+  const former = await decode({ ...others, n_prefix: count + 1 });
+  assert.equal(former.n_forced, count + 1);
+  assert.ok(!('n_prefix' in former));
 });
 
 test('only the decoder is masked', () => {

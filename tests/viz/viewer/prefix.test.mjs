@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { codesOf, longPrefix, prefixOfCodes, shortPrefix, splitPrefix } from '../viewer/domain/source_prefix.js';
+import {
+  codesOf,
+  prefixOfWritten,
+  prefixOfCodes,
+  writtenPrefix,
+  splitPrefix,
+} from '../viewer/domain/language_prefix.js';
 import { asksFor, prefixOfAddress } from '../viewer/state/permalink.js';
 import { speak } from '../viewer/locales/language.js';
 import { nameLanguages } from '../viewer/prefix/names.js';
@@ -23,12 +29,12 @@ test('a text is split into what the model knows and the sentence', () => {
 
 test('an address names codes or a prompt', () => {
   for (const prefix of ['>>fra_Latn<< ', '>>deu_Latn<< >>fra_Latn<< ', 'translate English to German: '])
-    assert.equal(longPrefix(shortPrefix(prefix)), prefix);
-  assert.equal(shortPrefix('>>deu<< >>fra<< '), 'deu,fra');
+    assert.equal(prefixOfWritten(writtenPrefix(prefix)), prefix);
+  assert.equal(writtenPrefix('>>deu<< >>fra<< '), 'deu,fra');
   assert.deepEqual(codesOf(prefixOfCodes(['>>deu<<', '>>fra<<'])), ['>>deu<<', '>>fra<<']);
   assert.equal(prefixOfAddress('#text=Hund&to=fra'), '>>fra<< '); // a link of release 0.2
   assert.equal(prefixOfAddress('#text=Hund'), null);
-  const record = { model: { name: 'm' }, source_text: 'Hund', source_prefix: '>>fra<< ' };
+  const record = { model: { name: 'm' }, source_text: 'Hund', language_prefix: '>>fra<< ' };
   assert.ok(asksFor('#model=m&text=Hund&to=fra', record));
   assert.ok(!asksFor('#model=m&text=Hund&to=deu,fra', record));
 });

@@ -100,7 +100,7 @@ const ADDRESSED = {
     ['decoder', 0, 1],
     ['decoder', 1, 2],
   ],
-  mode: 'transformed_norm',
+  valueName: 'transformed_norm',
   pin: { row: 2, column: 2, token: true },
   mutes: [
     ['encoder', 0, 2],
@@ -142,8 +142,8 @@ test('a comparison with another sentence is not in the address, one with another
   const store = opened();
   const before = toAddress(store.get());
   const heads = [['cross', 0, 1]];
-  store.change({ mode: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
-  assert.equal(store.get().mode, 'difference');
+  store.change({ valueName: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
+  assert.equal(store.get().valueName, 'difference');
   assert.equal(toAddress(store.get()), before);
   assert.equal(isLinkable(store.get()), false);
   store.change({ reference: { label: 'another head', record, heads } });
@@ -246,7 +246,7 @@ test('the heads on screen are muted and unmuted', () => {
 test('a new record keeps the choices but not the answers about the old one', () => {
   const store = opened();
   store.change({
-    mode: 'transformed_norm',
+    valueName: 'transformed_norm',
     mutes: [['cross', 0, 0]],
     pin: { row: 0, column: 0 },
     importance: {},
@@ -255,9 +255,9 @@ test('a new record keeps the choices but not the answers about the old one', () 
     values: { transformed_norm: {} },
   });
   store.change(showRecord(store.get(), { ...record }));
-  const { pin, importance, muted, cell, values, mutes, mode } = store.get();
+  const { pin, importance, muted, cell, values, mutes, valueName } = store.get();
   assert.deepEqual([pin, importance, muted, cell, values.transformed_norm], [null, null, null, null, undefined]);
-  assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'transformed_norm']);
+  assert.deepEqual([mutes, valueName], [[['cross', 0, 0]], 'transformed_norm']);
 });
 
 test('closing a view restores the choices and the answers from before', () => {

@@ -98,7 +98,7 @@ test('it was in doubt below the threshold, and at no special token', () => {
 });
 
 test('a word given by the person is no hesitation', () => {
-  const record = { ...recordWith([0.1, 0.8, 0.9, 1]), n_prefix: 1 };
+  const record = { ...recordWith([0.1, 0.8, 0.9, 1]), n_forced: 1 };
   assert.equal(fact('unsure', { record }), undefined);
 });
 

@@ -59,25 +59,26 @@ test('each value has every field, a name of its own, and names itself where it i
 test('a button, the key N and a link choose each value', () => {
   for (const value of VALUES) {
     const store = showing(value);
-    assert.equal(store.get().mode, value.name);
+    assert.equal(store.get().valueName, value.name);
     const reached = new Set();
     for (const _ of VALUES) {
       store.change(nextValue(store.get(), true));
-      reached.add(store.get().mode);
+      reached.add(store.get().valueName);
     }
     assert.ok(reached.has(value.name), value.name);
     const link = value.linkOf(showing(value).get(), value);
-    const opensByName = link.mode ?? USUAL.name;
-    if (!link.compare) assert.equal(fromAddress(toAddress(showing(value).get()), record).mode, opensByName);
+    const opensByName = link.value ?? USUAL.name;
+    if (!link.compare) assert.equal(fromAddress(toAddress(showing(value).get()), record).valueName, opensByName);
   }
 });
 
 test('links of the release before open the values by their former names', () => {
   for (const [former, name] of Object.entries(FORMER)) {
     assert.equal(valueNamed(former).name, name);
-    assert.equal(fromAddress(`#v=2&kind=cross&layer=1&head=1&mode=${former}`, record).mode, name);
+    for (const asked of [`mode=${former}`, `mode=${name}`, `value=${name}`])
+      assert.equal(fromAddress(`#v=2&kind=cross&layer=1&head=1&${asked}`, record).valueName, name);
   }
-  assert.equal(fromAddress('#kind=cross&mode=constructor', record).mode, USUAL.name);
+  assert.equal(fromAddress('#kind=cross&mode=constructor', record).valueName, USUAL.name);
 });
 
 test('a value whose numbers nobody can bring is not offered', () => {
@@ -94,7 +95,7 @@ test('choosing a head keeps every value of heads', () => {
   for (const value of VALUES) {
     const store = showing(value);
     store.change({ layer: 1 });
-    assert.equal(store.get().mode, value.isOfHeads ? value.name : USUAL.name);
+    assert.equal(store.get().valueName, value.isOfHeads ? value.name : USUAL.name);
   }
 });
 
@@ -111,7 +112,12 @@ test('a row and a cell keep their name whichever head and value is chosen', () =
       const { layers, heads } = record.attention[kind];
       for (let place = 0; place < layers * heads; place += 1) {
         const head = { kind, layer: Math.floor(place / heads), head: place % heads, selection: [] };
-        store.change({ ...head, mode: value.name, ...alignedBy(-1, store.get().record), pin: { row: 1, column: 1 } });
+        store.change({
+          ...head,
+          valueName: value.name,
+          ...alignedBy(-1, store.get().record),
+          pin: { row: 1, column: 1 },
+        });
         const { rowGroups, columnGroups } = shownGrid(store.get());
         const names = rowGroups.map(({ token, reads }) => (reads ? `${reads.text} → ${token.text}` : token.text));
         assert.deepEqual(names, wanted[kind]);
@@ -176,5 +182,5 @@ test('choosing the difference again ends the comparison', () => {
   const store = showing(VALUES.at(-1));
   store.change(compareWith(store.get().reference));
   store.change(chooseValue(store.get(), VALUES.at(-1)));
-  assert.deepEqual([store.get().mode, store.get().reference], [USUAL.name, null]);
+  assert.deepEqual([store.get().valueName, store.get().reference], [USUAL.name, null]);
 });

@@ -6,6 +6,6 @@ from viz.server.handlers import (  # noqa: F401 - they register their handlers
     records,
     training,
 )
-from viz.server.handlers.registry import CHEAPEST, HANDLERS, estimate_seconds, find_handler
+from viz.server.handlers.registry import CHEAPEST, HANDLERS, Answer, estimate_seconds, find_handler
 
-__all__ = ["CHEAPEST", "HANDLERS", "estimate_seconds", "find_handler"]
+__all__ = ["CHEAPEST", "HANDLERS", "Answer", "estimate_seconds", "find_handler"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from model import Translator
 from viz.export import slug
 from viz.server.handlers.records import payload_of, run_translation
@@ -14,7 +12,7 @@ from viz.static.site import portable
 
 # Not cached, because it is some megabytes.
 @handler("portable", PortableRequest, cost=2.0, is_cached=False)
-def portable_page(translator: Translator, request: PortableRequest) -> dict[str, Any]:
+def portable_page(translator: Translator, request: PortableRequest) -> dict[str, str]:
     """The page as text, and a name for its file."""
     payload = payload_of(translator, request, run_translation(translator, request))
     name = f"headlight-{slug(translator.name)}-{slug(payload['source_text'])}-with-model.html"

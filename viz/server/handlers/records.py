@@ -7,19 +7,20 @@ and says what else is wanted.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from model import Translation, Translator
-from model.analysis.corpus import load_heads
+from model.analysis.corpus import CorpusHeads, load_heads
 from model.decoding.options import SearchOptions
 from model.errors import UserError
-from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
+from model.instruments import Baseline, ablate, mean_baseline, sentence_baseline
 from model.results import KINDS, AblationResult
 from viz.about import NO_STUDY
 from viz.export import files
 from viz.instruments import rounded
-from viz.payload import encode, encode_hypothesis, encode_values
+from viz.payload import PackedValues, Payload, encode, encode_hypothesis, encode_values
 from viz.server.handlers.registry import handler
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import (
@@ -42,39 +43,39 @@ def run_translation(translator: Translator, request: Request, **options: Any) ->
 
 def payload_of(
     translator: Translator, request: Request, translation: Translation, *, is_given: bool = False
-) -> dict[str, Any]:
+) -> Payload:
     """Return a translation as the viewer reads it; a given one, not searched, gets the request's options."""
     options = SearchOptions(request.beam_size, request.length_penalty) if is_given else None
     return encode(translation, request.model, translator.title, options)
 
 
 @handler("translate", PrefixRequest, cost=1.0)
-def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
+def translate(translator: Translator, request: PrefixRequest) -> Payload:
     """The translation that begins with the ids of `prefix`."""
     return payload_of(translator, request, run_translation(translator, request, forced=request.prefix))
 
 
 @handler("remove_word", HiddenRequest, cost=2.0)
-def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
+def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, str]:
     """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
     found = run_translation(translator, request, forced=request.prefix, hidden=request.places)
     return {"text": found.text}
 
 
 @handler("target", TargetRequest, cost=0.8)
-def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+def target(translator: Translator, request: TargetRequest) -> Payload:
     """The record of exactly these `ids`."""
     return payload_of(translator, request, translator.score(request.text, request.ids), is_given=True)
 
 
 @handler("score", ScoreRequest, cost=0.6)
-def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
+def score(translator: Translator, request: ScoreRequest) -> Payload:
     """The record of a translation given as text, `target`."""
     return payload_of(translator, request, translator.score(request.text, request.target), is_given=True)
 
 
 @handler("mute", MuteRequest, cost=1.5)
-def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
+def mute(translator: Translator, request: MuteRequest) -> Mapping[str, object]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`.
 
     With a baseline other than zero, the answer also has the baseline and its number of rows by kind.
@@ -97,7 +98,7 @@ def _without_heads(
     baseline: Baseline,
     target: list[int] | None = None,
 ) -> AblationResult:
-    return intervene(
+    return ablate(
         translator,
         request.text,
         request.heads,
@@ -118,7 +119,7 @@ def _baseline(translator: Translator, request: BaselineRequest) -> Baseline:
     return Baseline()
 
 
-def _about_baseline(baseline: Baseline) -> dict[str, Any]:
+def _about_baseline(baseline: Baseline) -> Mapping[str, object]:
     if baseline.outputs is None:
         return {}
     about = {"name": baseline.name, "sentences": baseline.sentences, "translation": baseline.translation}
@@ -127,22 +128,22 @@ def _about_baseline(baseline: Baseline) -> dict[str, Any]:
 
 
 @handler("importance", ImportanceRequest, cost=4.0)
-def importance(translator: Translator, request: ImportanceRequest) -> dict[str, Any]:
+def importance(translator: Translator, request: ImportanceRequest) -> Mapping[str, object]:
     """Change of the log-probability of `ids`, in nats, with each head alone muted; see `mute`."""
     baseline = _baseline(translator, request)
     values = translator.importance(request.text, request.target, baseline.outputs)
-    return {kind: rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
+    return {**{kind: rounded(getattr(values, kind)) for kind in KINDS}, **_about_baseline(baseline)}
 
 
 @handler("transformed_norm", TargetRequest, cost=2.0)
-def transformed_norm(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+def transformed_norm(translator: Translator, request: TargetRequest) -> dict[str, PackedValues]:
     """The norm-based weights of `ids`, for every cell."""
     found = translator.norm_weights(request.text, request.ids)
     return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}
 
 
 @handler("corpus", Request, cost=0.2, is_cached=False)
-def corpus(translator: Translator, _: Request) -> dict[str, Any]:
+def corpus(translator: Translator, _: Request) -> CorpusHeads:
     """What every head does over a corpus; see `model.analysis.corpus`."""
     found = load_heads(translator.directory)
     if found is None:
@@ -151,7 +152,7 @@ def corpus(translator: Translator, _: Request) -> dict[str, Any]:
 
 
 @handler("beams", Request, cost=1.5)
-def beams(translator: Translator, request: Request) -> dict[str, Any]:
+def beams(translator: Translator, request: Request) -> Mapping[str, object]:
     """Every hypothesis that the beam search considered, and all finished translations."""
     found = run_translation(translator, request, n_best=request.beam_size, tree=True)
     return {
@@ -162,7 +163,7 @@ def beams(translator: Translator, request: Request) -> dict[str, Any]:
 
 
 @handler("export", ExportRequest, cost=3.0, is_cached=False)
-def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
+def export(translator: Translator, request: ExportRequest) -> Mapping[str, object]:
     """The record as files by name, in base64, and the API call that gives it.
 
     The record is computed again from the request: `prefix`, the tokens that were given, and the model
@@ -170,7 +171,7 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     """
     if request.shows_muted:
         translation = _without_heads(translator, request, _baseline(translator, request)).ablated
-        payload = payload_of(translator, request, translation) | {"muted": request.intervention}
+        payload = payload_of(translator, request, translation) | {"muted": request.muted}
     else:
         translation = run_translation(translator, request, forced=request.prefix)
         payload = payload_of(translator, request, translation)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from model import Translator
 from model.decoding.options import PAGE_MAX_BEAM
 from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
-from viz.limits import MAX_LISTED
+from viz.limits import MAX_LIST_CHARACTERS
 from viz.server.validation import Request
 
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 400
 COUNTED = 512  # characters whose tokens are counted; a shipped model takes up to a millisecond
 
-Work = Callable[[Translator, Any], dict[str, Any]]
+Work = Callable[[Translator, Any], Mapping[str, object]]
+
+
+class Answer(TypedDict, total=False):
+    """An answer, or one sentence that says why there is none."""
+
+    answer: Mapping[str, Any]
+    error: str
+    said: list[Any]  # the sentence's template and values
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,6 @@ def estimate_seconds(
     tokens *= found.cost
     for name in ("sentences", "sample"):
         listed = request.get(name)
-        tokens += 2 * min(tokens_of(listed), MAX_LISTED / 4) if isinstance(listed, list) else 0
+        tokens += 2 * min(tokens_of(listed), MAX_LIST_CHARACTERS / 4) if isinstance(listed, list) else 0
     beams = min(beam, PAGE_MAX_BEAM) if isinstance(beam, int) else 1
     return max(CHEAPEST, slowness * tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)

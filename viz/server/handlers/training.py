@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from model import Translation, Translator
 from model.errors import Sentence, UserError, said
 from model.results import Source
 from model.storage.probes import PROBES, Part, Probes
-from model.storage.run import goes_on, record_directory
+from model.storage.run import goes_on, history_directory
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.about import NO_CURVES, no_training
-from viz.payload import encode_measures
+from viz.payload import HeadTables, Payload, encode_measures
 from viz.server.handlers.records import payload_of
 from viz.server.handlers.registry import handler
 from viz.server.validation import Request, TrainingSentenceRequest, TrainingStepRequest
@@ -32,7 +31,7 @@ logger = logging.getLogger("headlight")
 
 
 @handler("training", Request, cost=0.2, is_cached=False)
-def training(translator: Translator, _: Request) -> dict[str, Any]:
+def training(translator: Translator, _: Request) -> Mapping[str, object]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 
     `goes_on` says that a process trains now, `begins_trained` that the record begins with a trained model.
@@ -42,7 +41,7 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     try:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
-        nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": []}
+        nothing: dict[str, object] = {"curves": [], "steps": [], "sentences": []}
         nothing |= {"goes_on": False, "begins_trained": False, "earlier": []}
         return nothing | {"notice": str(error), "said": said(error)}
     info = translator.checkpoint.info
@@ -106,7 +105,7 @@ def _thinned(rows: Sequence[Row]) -> list[Row]:
 
 
 @handler("training_step", TrainingStepRequest, cost=0.2, is_cached=False)
-def training_step(translator: Translator, request: TrainingStepRequest) -> dict[str, Any]:
+def training_step(translator: Translator, request: TrainingStepRequest) -> Payload:
     """The record of one saved sentence as the model read it at one saved step of its training."""
     _, probes = _probes(translator)
     part, info = probes.part(request.step), translator.checkpoint.info
@@ -127,7 +126,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
 
 
 @handler("training_heads", TrainingSentenceRequest, cost=1.0, is_cached=False)
-def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
+def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, list[HeadTables]]:
     """The measures and the role of every head for one saved sentence, at each saved step."""
     _, probes = _probes(translator)
     return {"steps": [encode_measures(probes.record(step, request.sentence)) for step in probes.steps]}
@@ -136,7 +135,7 @@ def training_heads(translator: Translator, request: TrainingSentenceRequest) -> 
 def _probes(translator: Translator) -> tuple[Path, Probes]:
     if translator.directory is None:
         raise UserError(no_training(translator))
-    directory = record_directory(translator.directory)
+    directory = history_directory(translator.directory)
     try:
         return directory, _load_probes(directory, _changed_at(directory / PROBES))
     except UserError as error:  # only logged, because its message names a path of the server

@@ -1,7 +1,7 @@
 // The bar of Side by side: it chooses the second view and how the matrices are shown, and it shows notices.
 
 import { createButton, element, readable } from '../drawing/dom.js';
-import { askTraining, showTrainingStep } from '../transport/effects.js';
+import { askTraining, showTrainingStep } from '../transport/views.js';
 import { NO_SIDE_B, besideQuestion, isSubtracted, lackOf, recordOfB, whySeparate } from '../state/comparison.js';
 import { whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
@@ -12,14 +12,14 @@ const LONGEST_TEXT = 2000; // characters that fit into a link
 const OF_B = ['busy', 'waiting', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
 // `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
-export function createBar(servers, otherModels) {
-  const [server] = servers;
-  const { store } = server;
+export function createBar(clients, otherModels) {
+  const [client] = clients;
+  const { store } = client;
   const choose = (choice) => store.change({ sideB: { ...NO_SIDE_B, ...choice } });
   const model = createList(say('Another model'), (name) =>
     choose({ by: 'model', ...modelOf(otherModels, store, name) }),
   );
-  const step = createList(say('Another training step'), (value) => chooseStep(server, value, choose));
+  const step = createList(say('Another training step'), (value) => chooseStep(client, value, choose));
   const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
   const set = (separate) => store.change({ sideB: { ...store.get().sideB, separate } });
   const difference = createButton('hl-tab', () => set(false), { title: say('A minus B') }, say('Difference'));
@@ -34,9 +34,9 @@ export function createBar(servers, otherModels) {
     tabs(say('Matrices'), difference, separate),
     close,
   );
-  const parts = { servers, otherModels, model, step, sentence, difference, separate, notice };
+  const parts = { clients, otherModels, model, step, sentence, difference, separate, notice };
   store.subscribe((state, before) => renderBar(parts, state, before));
-  servers[1].store.subscribe((now, before) => {
+  clients[1].store.subscribe((now, before) => {
     if (store.get().sideB !== null && differs(now, before, OF_B)) writeNotice(parts, store.get());
   });
   return node;
@@ -63,16 +63,16 @@ function modelOf(otherModels, store, chosen) {
 }
 
 // Two steps are compared for the sentence that the training has saved: if A is not a step yet, it becomes the last one.
-async function chooseStep(server, value, choose) {
-  const { store } = server;
+async function chooseStep(client, value, choose) {
+  const { store } = client;
   const { steps } = store.get().trainings[store.get().record.model.name];
-  if (!trainingStep(store.get()) && !(await showTrainingStep(server, steps.at(-1), 0))) return;
+  if (!trainingStep(store.get()) && !(await showTrainingStep(client, steps.at(-1), 0))) return;
   choose({ by: 'step', with: value });
   store.change({ panel: 'training' }); // whose slider chooses the step of A
 }
 
 function renderBar(parts, state, before) {
-  const { model, step, sentence, difference, separate, servers } = parts;
+  const { model, step, sentence, difference, separate, clients } = parts;
   if (state.sideB === null) return;
   // Only a choice replaces the sentence: an answer that arrives must not throw away what is being typed.
   const text = sentenceOf(state);
@@ -82,7 +82,7 @@ function renderBar(parts, state, before) {
   if (opened || differs(state, before, ['sideB', 'record', 'trainings'])) {
     drawModels(parts, state);
     drawSteps(parts, state);
-    sentence.disabled = whyNot(servers[0], 'beside') !== null;
+    sentence.disabled = whyNot(clients[0], 'beside') !== null;
     model.disabled = sentence.disabled || model.options.length === 1;
     step.disabled = sentence.disabled || step.options.length === 1;
   }
@@ -93,7 +93,7 @@ function renderBar(parts, state, before) {
   difference.setAttribute('aria-pressed', isSubtracted(state));
   separate.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
   writeNotice(parts, state);
-  if (opened || state.record !== before.record) readTraining(servers[0], state);
+  if (opened || state.record !== before.record) askForSteps(clients[0], state);
 }
 
 function sentenceOf({ sideB }) {
@@ -127,23 +127,23 @@ function fillList(list, title, choices) {
   list.replaceChildren(...options.map(([value, text]) => element('option', { value }, readable(text))));
 }
 
-function readTraining(server, { record, trainings }) {
-  if (!trainings[record.model.name] && !whyNot(server, 'training')) askTraining(server);
+function askForSteps(client, { record, trainings }) {
+  if (!trainings[record.model.name] && !whyNot(client, 'training')) askTraining(client);
 }
 
 // One sentence: what is being asked, what went wrong, or why the sides are shown as they are.
-function writeNotice({ servers, notice }, state) {
-  const states = servers.map(({ store }) => store.get());
+function writeNotice({ clients, notice }, state) {
+  const states = clients.map(({ store }) => store.get());
   const error = states.find((one) => one.error)?.error;
   const busy = states.find((one) => one.busy)?.busy;
-  const text = busy ? `${busy.what} … ${busy.waiting}` : (error ?? remarkOf(servers, state));
+  const text = busy ? `${busy.what} … ${busy.waiting}` : (error ?? remarkOf(clients, state));
   if (notice.textContent === text) return;
   notice.textContent = notice.title = text;
   notice.classList.toggle('hl-loss', !busy && Boolean(error));
 }
 
-function remarkOf([server, { store: storeOfB }], state) {
-  const refusal = whyNot(server, 'beside');
+function remarkOf([client, { store: storeOfB }], state) {
+  const refusal = whyNot(client, 'beside');
   if (refusal) return refusal;
   const { sideB } = state;
   if (!sideB?.by) return say('Choose a second view, B: another model, training step or sentence.');

@@ -13,11 +13,11 @@ import { createBar } from './bar.js';
 
 // Puts the bar and the second side into the page while they are asked for. `places` are the elements of the viewer,
 // { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of side B.
-export function createBeside(server, places, otherModels) {
-  const { store } = server;
-  const own = createClient(createStoreOfB(store), server.ask);
+export function createBeside(client, places, otherModels) {
+  const { store } = client;
+  const own = createClient(createStoreOfB(store), client.ask);
   startEffectsOfB(own);
-  const bar = createBar([server, own], otherModels);
+  const bar = createBar([client, own], otherModels);
   let side = /** @type {any} */ (null); // made when it is first asked for, so that a page without it stays as light as it was
   store.subscribe((state) => {
     const isShown = recordOfB(state) !== null;
@@ -31,10 +31,10 @@ export function createBeside(server, places, otherModels) {
   return own.store;
 }
 
-function createSide(server) {
-  const { store } = server;
+function createSide(client) {
+  const { store } = client;
   return {
-    strip: createStrip(server),
+    strip: createStrip(client),
     matrix: createMatrix(store, createHeading(store, null, null), createTable(store)),
     overview: createOverview(store),
   };

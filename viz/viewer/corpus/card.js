@@ -4,7 +4,7 @@ import { createCall, save } from '../drawing/files.js';
 import { element, nameInvisible, shape } from '../drawing/dom.js';
 import { cellName } from '../drawing/names.js';
 import { fixed, percent, wholePercent } from '../drawing/numbers.js';
-import { actionButton, actions, note, numberText, roleSymbol, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, hitLine, note, numberText, roleSymbol, shareBar } from '../drawing/widgets.js';
 import { cardRows, csvText, sentenceRows } from '../domain/csv.js';
 import { chosenHeads } from '../domain/heads.js';
 import { sum } from '../domain/math.js';
@@ -166,17 +166,7 @@ function intervalsOf(state, answer, [kind, layer, head], { intervals }) {
       { token: { text: token }, reads: reads === undefined ? null : { text: reads } },
       { text: key },
     );
-    return element(
-      'li',
-      {},
-      element(
-        'a',
-        { class: 'hl-choice hl-hit', href },
-        element('span', {}, ...name),
-        numberText(fixed(weight, 2)),
-        element('span', { class: 'hl-soft hl-hit-sentence', dir: 'auto' }, nameInvisible(text)),
-      ),
-    );
+    return hitLine(href, name, fixed(weight, 2), text);
   };
   return [
     element('h4', {}, say('Sentences from all of its activity')),

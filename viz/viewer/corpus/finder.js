@@ -7,9 +7,9 @@ import { numberText, note, scrollToTop } from '../drawing/widgets.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
-import { chooseKind, headOf } from '../state/actions.js';
-import { headName, kindName } from '../state/labels.js';
-import { measuresOf } from '../state/measures.js';
+import { showHead } from '../state/actions.js';
+import { fullHeadName, kindName } from '../state/labels.js';
+import { labelOfMeasure, measuresOf } from '../state/measures.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -26,7 +26,7 @@ const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
 export function createFinder({ store }) {
   let left = FIRST; // what the finder shows when it opens again
   let box = null;
-  const [choices, figure, list] = ['div', 'div', 'div'].map((tag) => element(tag));
+  const [choices, figure, list] = [element('div'), element('div'), element('div')];
   const summary = element('summary', {}, element('h3', {}, say('Find a head')));
   const node = element(
     'details',
@@ -106,9 +106,9 @@ function valueOf(source, name, [kind, layer, head]) {
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
 function endsOf({ record }, source, { x, y }) {
   return [x, y].map((name) => {
-    const { label, maximum } = measuresOf(record).find((one) => one.name === name);
+    const maximum = measuresOf(record).find((one) => one.name === name)?.maximum;
     const values = KINDS.flatMap((kind) => source.measures[kind][name]?.flat() ?? []);
-    return { label, most: maximum ?? Math.max(1e-9, ...values) };
+    return { label: labelOfMeasure(record, name), most: maximum ?? Math.max(1e-9, ...values) };
   });
 }
 
@@ -155,8 +155,6 @@ function choicesOf(state, chosen, change) {
 }
 
 function pictureOf(store, points, ends, box, narrow) {
-  const choose = ({ one: [kind, layer, head] }) =>
-    store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
   const marks = points.map((point) =>
     shape(
       'g',
@@ -166,7 +164,7 @@ function pictureOf(store, points, ends, box, narrow) {
       },
       shape('rect', { width: 10, height: 10 }),
       point.role === 'mixed' ? shape('circle', { cx: 5, cy: 5, r: 2 }) : shape('path', { d: point.symbol }),
-      shape('title', {}, `${nameOf(point.one)}: ${tell(point.role)}`),
+      shape('title', {}, `${fullHeadName(point.one)}: ${tell(point.role)}`),
     ),
   );
   const frame = shape('path', {
@@ -185,7 +183,7 @@ function pictureOf(store, points, ends, box, narrow) {
   followPointer(picture, brush, (drawn, spot) => {
     if (drawn) return narrow(drawn);
     const [nearest] = [...points].sort((one, other) => distance(one, spot) - distance(other, spot));
-    if (nearest && distance(nearest, spot) < 12) choose(nearest);
+    if (nearest && distance(nearest, spot) < 12) store.change(showHead(store.get(), nearest.one));
     return narrow(null);
   });
   return picture;
@@ -231,16 +229,11 @@ function followPointer(picture, brush, done) {
   });
 }
 
-function nameOf([kind, layer, head]) {
-  return `${kindName(kind)}, ${headName(layer, head)}`;
-}
-
 function listOf(store, points, [across, upwards], total, box, narrow) {
   const lines = [...points]
     .sort((one, other) => other.values[1] - one.values[1])
     .map(({ one, role, nearest, values, isChosen }) => {
-      const [kind, layer, head] = one;
-      const open = () => store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
+      const open = () => store.change(showHead(store.get(), one));
       const roleText =
         role === 'mixed' && nearest !== role ? say('mixed, nearest: {role}', { role: tell(nearest) }) : tell(role);
       return element(
@@ -250,7 +243,7 @@ function listOf(store, points, [across, upwards], total, box, narrow) {
           'hl-choice',
           open,
           { 'aria-pressed': String(isChosen) },
-          element('span', {}, nameOf(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
+          element('span', {}, fullHeadName(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
           numberText(values.map((value) => fixed(value, 2)).join(' · ')),
         ),
       );

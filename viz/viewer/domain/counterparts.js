@@ -4,8 +4,8 @@ import { matchWithReplaced } from './math.js';
 
 const known = new WeakMap(); // counterparts by the tokens of one record, with the tokens of the other
 
-// The place of each token among the tokens of another record, in the same order; null for those without a counterpart. A
-// token that was replaced has one too: the token in its place.
+// The place of each token among the tokens of another record, in the same order; null for a token without a counterpart. The
+// counterpart of a token that was replaced is the token in its place.
 /** @type {(own: Token[], others: Token[]) => (number | null)[]} */
 export function counterparts(own, others) {
   if (known.get(own)?.others !== others)

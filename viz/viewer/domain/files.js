@@ -31,3 +31,10 @@ export function toBase64(bytes) {
     text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
   return btoa(text);
 }
+
+// A text as it may stand in HTML, also as a value of an attribute; as Python's html.escape writes it.
+/** @type {(text: string) => string} */
+export function escaped(text) {
+  const names = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;' };
+  return text.replaceAll(/[&<>"']/gu, (character) => names[character]);
+}

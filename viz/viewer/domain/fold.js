@@ -12,8 +12,8 @@ export const FORBIDDEN = 2; // by the mask
 export const UNMATCHED = 3; // the reference has no such row or column
 
 // The values of heads as one matrix, from `array`, such as the weights of the record: sums over the keys of a group, averages
-// over its queries. `hidden` is the share of each row on hidden columns, `totals` the sums of the rows with them; with `renormalise`, the other columns are scaled up to
-// keep the row's sum.
+// over its queries. `hidden` is the share of each row on hidden columns, `totals` the sums of the rows with them; with
+// `renormalise`, the other columns are scaled up to keep the row's sum.
 /** @type {(state: State, array: HeadArray, options?: { record?: TranslationRecord; heads?: readonly Head[]; renormalise?: boolean }) => Grid & { totals: number[] }} */
 export function foldHeads(
   state,
@@ -50,6 +50,7 @@ export function foldHeads(
 }
 
 // The rows and the columns that are shown, and the columns that are hidden.
+/** @type {(choices: { words: boolean; hideSpecials: boolean }, names: { rows: Token[]; columns: Token[]; reads: Token[] | null }) => { rowGroups: Group[]; columnGroups: Group[]; hiddenGroups: Group[] }} */
 export function groupRows({ words, hideSpecials }, names) {
   const keep = (group) => !hideSpecials || group.token.word !== null;
   const columns = groupsOf(names.columns, words);
@@ -140,6 +141,7 @@ function matchGroups(own, others) {
   return [places, groups];
 }
 
+/** @type {(status: number) => boolean} */
 export function hasValue(status) {
   return status === SHOWN || status === PALED;
 }

@@ -35,6 +35,7 @@ export function entropy(weights) {
 }
 
 // 1 for the largest value; equal values have the same rank.
+/** @type {(values: Iterable<number> & ArrayLike<number>, place: number) => number} */
 export function rankOf(values, place) {
   let larger = 0;
   for (const other of values) if (other > values[place]) larger += 1;
@@ -49,8 +50,8 @@ export function strongest(values) {
   return best;
 }
 
-// The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several that
-// are as long the one with the nearest places is taken, so that the right one of two equal words is matched.
+// The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several
+// that are as long, the subsequence with the nearest places is taken, so that of two equal words the nearer one is matched.
 /** @type {(names: string[], others: string[]) => (number | null)[]} */
 export function matchInOrder(names, others) {
   const width = others.length + 1;

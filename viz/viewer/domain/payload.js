@@ -16,7 +16,8 @@ export async function decode(payload) {
       say('This page reads version {version} of the data, not {other}.', { version: VERSION, other: payload.version }),
     );
   }
-  return { ...payload, attention: await unpackKinds(payload.attention) };
+  const { n_prefix: former, n_forced: forced = former, ...others } = payload; // `former` in release 0.2
+  return { ...others, n_forced: forced, attention: await unpackKinds(payload.attention) };
 }
 
 // Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also
@@ -129,9 +130,9 @@ export function continues({ piece = '▁', word }) {
 }
 
 // What every request about a record says: its model, sentence and options, and what stands before the sentence.
-/** @type {(record: TranslationRecord) => { model: string; text: string; source_prefix?: string }} */
-export function taskOf({ model, source_text: text, options, source_prefix: prefix }) {
-  return { model: model.name, text, ...options, ...(prefix ? { source_prefix: prefix } : {}) };
+/** @type {(record: TranslationRecord) => { model: string; text: string; language_prefix?: string }} */
+export function taskOf({ model, source_text: text, options, language_prefix: prefix }) {
+  return { model: model.name, text, ...options, ...(prefix ? { language_prefix: prefix } : {}) };
 }
 
 /** @type {(record: TranslationRecord) => number[]} */
@@ -141,8 +142,8 @@ export function targetIds({ tokens }) {
 
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
 /** @type {(record: TranslationRecord) => number[]} */
-export function givenIds(record) {
-  return targetIds(record).slice(0, record.n_prefix ?? 0);
+export function forcedIds(record) {
+  return targetIds(record).slice(0, record.n_forced ?? 0);
 }
 
 /** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */

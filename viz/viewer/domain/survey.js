@@ -9,6 +9,7 @@ export const LISTED = 10; // hits and pairs of a head
 const ALIKE = 3;
 
 // The sentences of a pasted text: its lines, or if it is one line, what ends with a full stop or the like.
+/** @type {(text: string) => string[]} */
 export function sentencesOf(text) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const parts = lines.length > 1 ? lines : text.split(/(?<=[.!?…]["”“»’)]*)\s+/u);
@@ -16,6 +17,7 @@ export function sentencesOf(text) {
 }
 
 // The sentences from `start` on that one request asks about; at least one.
+/** @type {(sentences: string[], start: number) => string[]} */
 export function partOf(sentences, start) {
   let characters = 0;
   const part = sentences.slice(start, start + LIMITS.sentences);
@@ -25,6 +27,7 @@ export function partOf(sentences, start) {
 
 // Adds the answer about the sentences from `start` on to the survey, which is null at first. An answer names sentences by their
 // place in it, the survey by their place among all.
+/** @type {(survey: any, answer: any, start: number) => any} */
 export function addSurvey(survey, { sentences, skipped, kinds }, start) {
   const found = { ...(survey ?? { sentences: {}, skipped: [], kinds: {} }) };
   for (const [place, one] of Object.entries(sentences)) found.sentences[Number(place) + start] = one;
@@ -61,11 +64,13 @@ function addPairs(known, pairs) {
 }
 
 // The largest first, then the earlier sentence.
+/** @type {(one: number[], other: number[]) => number} */
 export function byWeight(one, other) {
   return other[0] - one[0] || one[1] - other[1];
 }
 
 // Numbers in the same form, added.
+/** @type {(one: any, other: any) => any} */
 export function added(one, other) {
   if (typeof one === 'number') return one + other;
   if (Array.isArray(one)) return one.map((each, place) => added(each, other[place]));
@@ -114,7 +119,8 @@ function headsOf({ queries, sums, counts, able }, offsets) {
 }
 
 // What one head does: { hits, pairs, roles, sentences, alike }; null if no sentence could be read. The pairs name the token
-// that a row predicts, or with an offset of −1 the one that it reads.
+// that a row predicts, or with an offset of −1 the token that it reads.
+/** @type {(survey: any, head: Head, offset?: number) => any} */
 export function headSurvey({ kinds }, [kind, layer, head], offset = 0) {
   const found = kinds[kind];
   const one = found?.heads[layer]?.[head];

@@ -77,16 +77,19 @@ function ramp(hexes, steps) {
 }
 
 // STEPS colours for values from 0 to 1.
+/** @type {(theme: string) => number[][]} */
 export function lamp(theme) {
   return ramp(LAMP[theme], STEPS);
 }
 
 // STEPS colours for values from -1 to 1; 0 lies between the two equal colours in the middle.
+/** @type {(theme: string) => number[][]} */
 export function diverging(theme) {
   const { less, more } = DIFFERENCE[theme];
   return [...ramp(less, STEPS / 2).reverse(), ...ramp(more, STEPS / 2)];
 }
 
+/** @type {(share: number) => number} */
 export function stepOf(share) {
   return clamp(Math.round(share * (STEPS - 1)), STEPS);
 }
@@ -94,6 +97,7 @@ export function stepOf(share) {
 // A colour map as bytes and as CSS colours, with the text colour that is readable on each.
 const palettes = new Map();
 
+/** @type {(theme: string, map?: 'lamp' | 'diverging') => { bytes: number[][]; css: string[]; ink: string[] }} */
 export function palette(theme, map = 'lamp') {
   const name = `${theme} ${map}`;
   if (!palettes.has(name)) palettes.set(name, createPalette(map === 'lamp' ? lamp(theme) : diverging(theme)));
@@ -112,6 +116,7 @@ const PAPER = [255, 255, 255];
 const INK = [28, 27, 25];
 
 // The contrast ratio of two colours, 1 to 21 (WCAG 2.2).
+/** @type {(one: number[], other: number[]) => number} */
 export function contrast(one, other) {
   const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (more + 0.05) / (less + 0.05);
@@ -127,6 +132,7 @@ export function currentTheme() {
   return document.body.classList.contains('dark') ? 'dark' : 'light';
 }
 
+/** @type {(changed: () => void) => void} */
 export function watchTheme(changed) {
   new MutationObserver(changed).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 }

@@ -2,7 +2,7 @@
 // the Enter key shows the sentence.
 
 import { createButton, element } from './dom.js';
-import { message, tell } from '../locales/language.js';
+import { message, spokenLanguage, tell } from '../locales/language.js';
 
 // The forms of a word as texts have them, and what it means.
 const TERMS = [
@@ -77,42 +77,77 @@ const TERMS = [
   [message('seed'), message('A seed is the number from which all random numbers of a training follow.')],
   [message('learning rate'), message('The learning rate says how far each step of a training changes the model.')],
 ];
+const patterns = new Map(); // by the code of a language
 const SKIPPED =
-  'button, summary, a, label, select, bdi, svg, h1, h2, pre, table, textarea, kbd, .hl-terms-not, [translate=no]';
+  'button, summary, a, label, select, bdi, svg, h1, h2, pre, table, textarea, kbd, .hl-meaning, .hl-terms-not, [translate=no]';
 
-const patterns = new Map(); // by the forms of a word, as the language of the page has them
-
-// Underlines the first use of each word in the texts of a node. What was underlined before stays.
+// Underlines the first use of each word in the texts of a node, now and whenever its content changes.
+/** @type {(node: Element) => void} */
 export function explainTerms(node) {
-  const known = new Set([...node.querySelectorAll('.hl-term')].map(({ dataset }) => Number(dataset.term)));
-  const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-  const texts = [];
-  while (walker.nextNode()) if (!walker.currentNode.parentElement?.closest(SKIPPED)) texts.push(walker.currentNode);
-  for (const text of texts) explainIn(text, known);
+  const observer = new MutationObserver(() => {
+    explainNow(node);
+    observer.takeRecords(); // what was just underlined is no news
+  });
+  explainNow(node);
+  observer.observe(node, { childList: true, subtree: true });
 }
 
-// The earliest word of a text first; the rest of the text may have others.
+// What was underlined before stays.
+function explainNow(node) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const terms = node.querySelectorAll('.hl-term');
+  const known = new Set([...terms].map(({ dataset }) => Number(dataset.term)));
+  for (const text of textsOf(node)) explainIn(text, known);
+}
+
+/** @type {(node: Element) => Text[]} */
+function textsOf(node) {
+  const accept = (each) => {
+    if (each instanceof Text) return NodeFilter.FILTER_ACCEPT;
+    return each.matches(SKIPPED) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
+  };
+  const walker = document.createTreeWalker(node, NodeFilter.SHOW_ELEMENT + NodeFilter.SHOW_TEXT, accept);
+  const texts = [];
+  while (walker.nextNode()) texts.push(/** @type {Text} */ (walker.currentNode));
+  return texts;
+}
+
+// The rest of the text may have other words.
+/** @type {(text: Text, known: Set<number>) => void} */
 function explainIn(text, known) {
-  const found = TERMS.flatMap(([forms], term) => {
-    const match = known.has(term) ? null : patternOf(tell(forms)).exec(text.data);
-    return match ? [{ term, start: match.index, length: match[0].length }] : [];
-  }).sort((one, other) => one.start - other.start || other.length - one.length);
-  if (found.length === 0) return;
-  const [{ term, start, length }] = found;
+  const { pattern, termOf } = formsOf(spokenLanguage());
+  const found = [...text.data.matchAll(pattern)].find(([form]) => !known.has(termOf(form)));
+  if (!found) return;
+  const [form] = found;
+  const term = termOf(form);
   known.add(term);
-  const word = text.splitText(start);
-  const rest = word.splitText(length);
-  const button = createButton('hl-term', () => explain(button, term), { 'data-term': term }, word.data);
+  const word = text.splitText(found.index);
+  const rest = word.splitText(form.length);
+  const button = createButton('hl-term', () => explain(button, term), { 'data-term': term }, form);
   const [mark] = /^\p{P}*/u.exec(rest.data) ?? ['']; // stays on the line of the word
   const further = rest.splitText(mark.length);
   word.replaceWith(mark ? element('span', { class: 'hl-term-line' }, button, rest) : button);
   explainIn(further, known);
 }
 
-function patternOf(forms) {
-  if (!patterns.has(forms))
-    patterns.set(forms, new RegExp(`(?<![\\p{L}\\p{N}-])(?:${forms})(?![\\p{L}\\p{N}-])`, 'iu'));
-  return patterns.get(forms);
+// The pattern of all forms of words, the longest first, and the place of a form in TERMS.
+/** @type {(language: string) => { pattern: RegExp; termOf: (form: string) => number }} */
+function formsOf(language) {
+  if (!patterns.has(language)) {
+    const forms = TERMS.flatMap(([texts], term) =>
+      tell(texts)
+        .split('|')
+        .map((form) => ({ form, term })),
+    );
+    forms.sort((one, other) => other.form.length - one.form.length);
+    const places = new Map(forms.map(({ form, term }) => [form.toLowerCase(), term]));
+    const any = forms.map(({ form }) => form).join('|');
+    patterns.set(language, {
+      pattern: new RegExp(`(?<![\\p{L}\\p{N}-])(?:${any})(?![\\p{L}\\p{N}-])`, 'giu'),
+      termOf: (form) => places.get(form.toLowerCase()),
+    });
+  }
+  return patterns.get(language);
 }
 
 // Below the word, or above it where the window ends.

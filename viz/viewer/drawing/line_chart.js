@@ -9,9 +9,8 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
 // scale unless `isCount`; then the values begin at 0, so that a small change looks small. `range` is [low, high] of the
-// values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
-// under the pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the
-// picture.
+// values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or at the
+// pointer, are written next to the title, by `at`; with `key`, { title(step), of(line, step) }, in a list below the picture.
 /** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[]; name?: string | null; at?: (step: number, values: string) => string }) => Element} */
 export function drawChart(
   title,
@@ -59,9 +58,10 @@ export function drawChart(
   return element('figure', { class: 'hl-figure' }, caption, picture, key && list);
 }
 
-// The steps at which the vocabulary or the languages of a training changed.
-export function endsOf({ earlier = [] }) {
-  return earlier.map(({ last }) => last);
+// The axis of the steps of a training; a dashed line stands where its vocabulary or its languages changed.
+/** @type {(steps: number[], marked: number, training: { earlier?: { last: number }[] }) => { first: number; last: number; marked: number; ends: number[] }} */
+export function axisOfSteps(steps, marked, { earlier = [] }) {
+  return { first: Math.min(...steps), last: Math.max(...steps), marked, ends: earlier.map(({ last }) => last) };
 }
 
 // A step before the first measurement is drawn at the left edge.

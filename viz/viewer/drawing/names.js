@@ -7,34 +7,44 @@ import { axes } from '../domain/payload.js';
 const WRITES = ' → ';
 const READS_FROM = ' ← ';
 
+// What is shown of a token; of another sentence no more is known.
+/** @typedef {Pick<Token, 'text'> & Partial<Token>} Named */
+/** @typedef {{ token: Named; reads: Named | null }} NamedRow */
+
 // A row of a record, as the grid has it: { token, reads }; `reads` is null in the encoder.
+/** @type {(record: TranslationRecord, kind: Kind, row: number) => NamedRow} */
 export function rowAt(record, kind, row) {
   const { rows, reads } = axes(record, kind);
   return { token: rows[row], reads: reads && reads[row] };
 }
 
 // The name of a row as pieces of a sentence: "dog → is", or one word in the encoder.
+/** @type {(row: NamedRow) => (Node | string)[]} */
 export function rowName({ token, reads }) {
   return reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
 }
 
 // The name of a cell: its row, and the column that it reads from.
+/** @type {(row: NamedRow, column: Named) => (Node | string)[]} */
 export function cellName(row, column) {
   return [...rowName(row), READS_FROM, tokenText(column)];
 }
 
 // The name of a row where there are no elements, as in a picture.
+/** @type {(row: NamedRow) => string} */
 export function rowText({ token, reads }) {
   return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
 }
 
 // The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
+/** @type {(row: NamedRow) => Node[]} */
 export function rowLabel({ token, reads }) {
   const soft = reads ? [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')] : [];
   return [...soft, tokenText(token, 'hl-name')];
 }
 
 // Unicode isolates keep the order of two texts that are written from right to left.
+/** @type {(text: string) => string} */
 export function isolated(text) {
   return `\u2068${text}\u2069`;
 }

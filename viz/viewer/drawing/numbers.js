@@ -3,27 +3,32 @@
 import { say, localNumber } from '../locales/language.js';
 
 // What is for people with a mouse, such as a text, or what is for people who touch the screen.
+/** @type {<Thing>(mouse: Thing, touch: Thing) => Thing} */
 export function forPointer(mouse, touch) {
   return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
 }
 
+/** @type {(value: number, digits?: number) => string} */
 export function fixed(value, digits = 4) {
   return localNumber(value.toFixed(digits).replace('-', '−'));
 }
 
 // Always with a sign, except for a value that rounds to 0.
+/** @type {(value: number, digits?: number) => string} */
 export function signed(value, digits = 4) {
   const text = fixed(Math.abs(value), digits);
   if (Number(value.toFixed(digits)) === 0) return text;
   return (value < 0 ? '−' : '+') + text;
 }
 
-// A probability as a person says it; what is not 0 or 1 does not read as that.
 // In per cent, rounded down, so that a share below a threshold does not read as the threshold.
+/** @type {(share: number) => number} */
 export function wholePercent(share) {
   return Math.floor(100 * share + 1e-6);
 }
 
+// A probability as a person says it: a number that is not 0 or 1 is never rounded to 0 % or 100 %.
+/** @type {(probability: number) => string} */
 export function percent(probability) {
   const value = 100 * probability;
   const digits = value < 1 || value > 99 ? 1 : 0;

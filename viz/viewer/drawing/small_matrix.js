@@ -3,12 +3,13 @@
 import { createButton, element } from './dom.js';
 import { forPointer, signed } from './numbers.js';
 import { largest } from '../domain/math.js';
-import { addRovingFocus, tint } from './widgets.js';
+import { addGridFocus, tint } from './widgets.js';
 import { say } from '../locales/language.js';
 
 const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));
 
 // `values` is [row][column]. Returns its elements: the matrix and the line that reads a cell.
+/** @type {(matrix: { label: string; rows: string[]; columns: string[]; values: number[][] }) => Element[]} */
 export function smallMatrix({ label, rows, columns, values }) {
   const most = largest(values.flat());
   const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, hint());
@@ -18,10 +19,7 @@ export function smallMatrix({ label, rows, columns, values }) {
     const cell = target.closest?.('.hl-map-cell');
     if (cell) readout.textContent = cell.getAttribute('aria-label');
   };
-  addRovingFocus(cells.flat(), (place, key) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns.length, ArrowDown: columns.length }[key];
-    return step === undefined ? null : place + step;
-  });
+  addGridFocus(cells);
   const names = columns.map((name) => element('th', { scope: 'col' }, element('span', {}, name)));
   const lines = cells.map((line, row) =>
     element('tr', {}, element('th', { scope: 'row' }, rows[row]), ...line.map((cell) => element('td', {}, cell))),

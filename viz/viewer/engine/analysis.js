@@ -6,17 +6,18 @@ import { gatesOf } from './interventions.js';
 import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
 import { kindsOf, rounded } from './payload.js';
 import { softmax } from './tensors/vectors.js';
-import { pass, read } from './translator.js';
+import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';
 
 const ROWS = 64; // rows that are computed before other requests get a turn
 
 // Change of the target's log-probability, in nats, when each head alone gives what the baseline gives: [layer][head] by kind.
 // `pause` lets other requests run and throws an error when this one is cancelled.
+/** @type {(translator: Translator, text: string, target: number[], baseline: any, pause: Pause) => Promise<ByKind<number[][]>>} */
 export async function importance(translator, text, target, baseline, pause) {
   const { model } = translator;
   const { encoder, decoder, heads } = model.network;
-  const source = read(translator, text, null);
+  const source = encodeSource(translator, text, null);
   const { trace, steps } = pass(translator, source, target, null);
   const intact = sum(steps.map(({ logits, norm }, step) => logits[target[step]] - norm));
   const result = kindsOf((kind) => (kind === 'encoder' ? encoder : decoder).map(() => Array(heads).fill(0)));
@@ -49,12 +50,14 @@ function workOf({ encoder, decoder, heads }, size) {
 }
 
 // How many copies of a pair are computed before other requests get a turn.
+/** @type {(source: number, target: number) => number} */
 export function copiesTogether(source, target) {
   return Math.max(1, Math.floor(ROWS / Math.max(source, target)));
 }
 
 // The hidden rows of the decoder from `first` up to `end` for each of these gates, which close heads of one attention. Nothing
 // before that attention changes, and for heads of the encoder nothing before the decoder's first cross-attention.
+/** @type {(network: Network, passed: { trace: Trace; cross: CrossMemory }, place: { kind: Kind; layer: number; gates: Gates[] }, first: number, end: number) => Float32Array} */
 export function hiddenWith(network, { trace, cross }, { kind, layer, gates }, first, end) {
   const rowsOf = (crossOf) =>
     gates.flatMap((_, copy) => {
@@ -88,6 +91,7 @@ function totalsOf(model, hidden, target) {
 }
 
 // ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays in the form of a trace.
+/** @type {(translator: Translator, trace: Trace) => ByKind<any>} */
 export function normWeights({ model: { network } }, trace) {
   return kindsOf((kind) => {
     const { layers, heads, rows, columns, weights } = trace[kind];
@@ -110,6 +114,7 @@ function outputOf(network, kind, layer) {
 }
 
 // f(x_j) of each head and key, f(x) = (x W_V + b_V) W_O of that head: what key j would add at weight 1.
+/** @type {(network: Network, kind: Kind, layer: number, memory: Memory, count: number) => Float32Array[]} */
 export function headVectors(network, kind, layer, { array, start, stride }, count) {
   const { width } = network;
   const values = new Float32Array(count * width);
@@ -121,6 +126,7 @@ export function headVectors(network, kind, layer, { array, start, stride }, coun
 }
 
 // What each head alone adds through W_O, without its bias, for each row of joined heads.
+/** @type {(network: Network, output: Product, joined: Float32Array) => Float32Array[]} */
 export function headOutputs({ products, heads, headWidth, width }, output, joined) {
   return Array.from({ length: heads }, (_, head) => {
     const own = new Float32Array(joined.length);
@@ -142,6 +148,7 @@ function vectorNorms(network, kind, layer, memory, count) {
 
 // How the weight at `row` and `column` of a head is computed: query, key, products, scores and softmax of the row, and what each
 // key adds.
+/** @type {(translator: Translator, trace: Trace, place: Cell) => any} */
 export function cellOf({ model: { network } }, trace, { kind, layer, head, row, column }) {
   const { headWidth } = network;
   const { columns, queries, memories } = trace[kind];
@@ -175,6 +182,7 @@ export function cellOf({ model: { network } }, trace, { kind, layer, head, row, 
 
 // The words of two texts; a word is marked if the other text does not have it at that place. As few words as possible are
 // marked. The punctuation around a word does not count.
+/** @type {(original: string, changed: string) => [before: [word: string, isChanged: boolean][], after: [word: string, isChanged: boolean][]]} */
 export function changedWords(original, changed) {
   const [before, after] = [original, changed].map((text) => text.split(/\s+/u).filter(Boolean));
   const nameOf = (word) => word.replaceAll(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, '') || word;

@@ -16,7 +16,7 @@ import { removal } from './removal.js';
 import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
-import { pass, read, score, searchFor, targetIds, translate } from './translator.js';
+import { pass, encodeSource, score, searchFor, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
 const [SENTENCES, LISTS] = [
@@ -65,18 +65,19 @@ const HANDLERS = {
 
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
+/** @type {(loaded: Loaded, asked: Question, pause: Pause) => Answer} */
 export function answer(loaded, asked, pause) {
   return HANDLERS[asked.do](loaded, withPrefix(asked), pause);
 }
 
 // With what stands before each sentence.
-function withPrefix({ source_prefix: prefix = '', ...asked }) {
+function withPrefix({ language_prefix: prefix = '', ...asked }) {
   const join = (text) => (prefix && normalise(text) ? prefix + text : text);
   const given = Object.entries(asked).map(([name, value]) => {
     if (SENTENCES.includes(name)) return [name, join(value)];
     return [name, LISTS.includes(name) ? value.map(join) : value];
   });
-  return { source_prefix: prefix, ...Object.fromEntries(given) };
+  return { language_prefix: prefix, ...Object.fromEntries(given) };
 }
 
 function payload({ identity, settings }, asked, translation) {
@@ -84,8 +85,8 @@ function payload({ identity, settings }, asked, translation) {
 }
 
 /** @type {(asked: any) => any} */
-function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
-  return { beamSize, alpha, prefix, hidden: places };
+function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix: forced = [], places = [] }) {
+  return { beamSize, alpha, forced, hidden: places };
 }
 
 // What every head does over a corpus, from the model's files.
@@ -141,7 +142,7 @@ async function exported(loaded, asked, pause) {
     return filesOf(translation, payload(loaded, asked, translation), settings.generator);
   }
   const { ablated } = await mutedOf(loaded, asked, pause);
-  const { heads, baseline = 'zero', other = '', row = null, source_prefix: prefix } = asked;
+  const { heads, baseline = 'zero', other = '', row = null, language_prefix: prefix } = asked;
   const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
   return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }
@@ -183,10 +184,10 @@ async function summaryOf(loaded, asked, pause) {
 }
 
 // The unsure steps of words, or else the least sure one, each with its likeliest other token.
-function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix = [] }) {
+function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix: forced = [] }) {
   const steps = [...predicted.keys()]
     .filter(
-      (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
+      (step) => step >= forced.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
     )
     .sort((one, other) => chances[one] - chances[other]);
   const unsure = steps.filter((step) => chances[step] < Math.log(THRESHOLDS.unsure)).slice(0, THRESHOLDS.named);
@@ -210,7 +211,7 @@ function wordAt(translator, asked, step, id) {
     const [first, ...others] = all.map(wordOf);
     return first.isWhole && others.every(({ text, isWhole }) => isWhole && text === first.text);
   };
-  const given = { ...optionsOf(asked), prefix: [...asked.ids.slice(0, step), id], isEnough };
+  const given = { ...optionsOf(asked), forced: [...asked.ids.slice(0, step), id], isEnough };
   const { text, pieces } = wordOf(searchFor(translator, asked.text, given).ids);
   return { step, id, text, pieces };
 }
@@ -240,7 +241,7 @@ function stepOf({ step, ids }) {
 }
 
 function traceOf(translator, { text, ids }) {
-  return pass(translator, read(translator, text, null), targetIds(translator, ids), null).trace;
+  return pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
 }
 
 // Every hypothesis that the beam search considered, and all finished translations.

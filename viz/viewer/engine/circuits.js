@@ -9,6 +9,7 @@ import { attentionIn, carried, partsRead, stacksOf } from './stack.js';
 const WORDS = 8; // that a head pushes up, and as many that it pushes down
 
 // The score of a cell, before mask and softmax, over pairs of what wrote its query and what wrote its key.
+/** @type {(translator: Translator, asked: PlaceAsked) => any} */
 export function scoreSplit(translator, { text, ids, kind, layer, head, row, column }) {
   const { network } = translator.model;
   const { width, headWidth } = network;
@@ -47,6 +48,7 @@ function projected({ products, headWidth }, matrix, vectors, start) {
 }
 
 // The words that a head pushes up and down in a row when it reads one token with all its attention.
+/** @type {(translator: Translator, asked: PlaceAsked) => any} */
 export function writing(translator, { text, ids, kind, layer, head, row, column }) {
   const { model, tokenizers } = translator;
   const { network } = model;

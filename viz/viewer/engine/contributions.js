@@ -8,6 +8,7 @@ import { kindsOf, rounded } from './payload.js';
 import { rowAt, stacksOf } from './stack.js';
 import { sliceOf } from './tensors/products.js';
 
+/** @type {(translator: Translator, asked: { text: string; ids: number[]; step: number; word: number; other?: number | null }) => any} */
 export function contributions(translator, { text, ids, step, word, other = null }) {
   const { network } = translator.model;
   const { products, output } = network;
@@ -61,7 +62,7 @@ function sharesOf({ network, rows, sublayers, norm, x, tokens, positions }, dire
   return { tokens: along(tokens), positions: along(positions), heads, feed_forward: feedForward, bias };
 }
 
-// What the heads ask of each row of the encoder's output.
+// What the heads of cross-attention ask of each row of the encoder's output.
 function passToMemory({ width, heads, headWidth }, { matrices, rows, columns, weightOf }, asked, memory) {
   const values = new Float64Array(columns * width);
   for (let head = 0; head < heads; head += 1)

@@ -11,6 +11,7 @@ import { message } from '../locales/language.js';
 const HITS_OF_ONE = 2; // cells of a head from the same sentence
 
 // Other requests get a turn after each sentence. The viewer asks again for the next ones.
+/** @type {(loaded: Loaded, asked: { sentences: string[]; [option: string]: any }, pause: Pause) => Promise<any>} */
 export async function examples({ translator, settings }, { sentences, ...options }, pause) {
   const nothing = { sentences: {}, skipped: [], kinds: {} };
   let found = addSurvey(null, nothing, 0);

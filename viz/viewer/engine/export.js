@@ -6,6 +6,7 @@ import { KINDS } from '../domain/payload.js';
 import { zip } from './tensors/zip.js';
 
 // The answer to an export of a translation with its payload, which says too which heads are muted.
+/** @type {(translation: any, payload: any, generator: string) => Promise<any>} */
 export async function filesOf(translation, payload, generator) {
   const plain = await plainPayload(payload);
   const name = `headlight-${slug(payload.model.name)}-${slug(payload.source_text)}${payload.muted ? '-muted' : ''}`;
@@ -20,6 +21,7 @@ export async function filesOf(translation, payload, generator) {
 }
 
 // The answer to the wish for a page with the model: what that page holds.
+/** @type {(loaded: Loaded, payload: any) => Promise<any>} */
 export async function partsOf({ identity, files }, payload) {
   const contents = {};
   for (const name of Object.keys(identity.files)) contents[name] = toBase64(new Uint8Array(await files.bytes(name)));

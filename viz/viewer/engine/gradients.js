@@ -6,6 +6,7 @@ import { EPSILON, slopeOf } from './network.js';
 
 // d number / d gate of each head, [layer][head] by kind, for the stacks of a trace. `direction` is the gradient of the number
 // at the decoder's output rows.
+/** @type {(stacks: any, direction: Floats) => ByKind<number[][]>} */
 export function gateGradients({ encoder, decoder }, direction) {
   const found = kindsOf(() => []);
   const memory = new Float64Array(encoder.x.length);
@@ -30,7 +31,7 @@ function feedForwardBack(network, { block, wide }, flow) {
   return turnedBack(block.inner, gradient);
 }
 
-// Adds the gradients of the gates to those that are found, and the gradient of the encoder's output to `memory`.
+// Adds the gradients of the gates to `found`, and the gradient of the encoder's output to `memory`.
 function attentionBack(network, { kind, layer, attention }, flow, found, memory) {
   const { width } = network;
   const { matrices, queries, keys, outputs, weights, rows, columns } = attention;
@@ -62,6 +63,7 @@ function attentionBack(network, { kind, layer, attention }, flow, found, memory)
 }
 
 // The product of two arrays of joined heads, for each head.
+/** @type {(network: Pick<Network, 'width' | 'heads' | 'headWidth'>, one: Floats, other: Floats) => number[]} */
 export function sumsOfHeads({ width, heads, headWidth }, one, other) {
   const sums = Array(heads).fill(0);
   one.forEach((value, place) => (sums[Math.floor((place % width) / headWidth)] += value * other[place]));
@@ -69,6 +71,7 @@ export function sumsOfHeads({ width, heads, headWidth }, one, other) {
 }
 
 // Rows of gradients at the outputs of a matrix, as gradients at its inputs.
+/** @type {(matrix: Product, gradient: Floats) => Float64Array} */
 export function turnedBack({ codes, scales, inputs, outputs, width }, gradient) {
   const rows = Math.floor(gradient.length / outputs);
   const result = new Float64Array(rows * inputs);
@@ -83,6 +86,7 @@ export function turnedBack({ codes, scales, inputs, outputs, width }, gradient) 
 }
 
 // The gradient at the rows x that a norm reads; with a frozen norm, whose scale stays, it is exact for any change.
+/** @type {(norm: Norm, x: Float32Array, gradient: Floats, isFrozen?: boolean) => Float64Array} */
 export function normBack({ weight }, x, gradient, isFrozen = false) {
   const width = weight.length;
   const result = new Float64Array(gradient.length);
@@ -101,6 +105,7 @@ export function normBack({ weight }, x, gradient, isFrozen = false) {
 }
 
 // The mean of a row, and what LayerNorm multiplies it by.
+/** @type {(row: Float32Array) => { mean: number; factor: number }} */
 export function scaleOf(row) {
   const mean = row.reduce((total, value) => total + value, 0) / row.length;
   const variance = row.reduce((total, value) => total + (value - mean) ** 2, 0) / row.length;
@@ -108,6 +113,7 @@ export function scaleOf(row) {
 }
 
 // The gradients of one row of an attention: `queries`, `keys.of` and `joined` are { value, gradient }.
+/** @type {(network: Pick<Network, 'width' | 'heads' | 'headWidth'>, queries: Variable, keys: { of: Variable; stride: number }, joined: Pick<Variable, 'gradient'>, row: { query: number; key: number; output: number; count: number; found: Memory }) => void} */
 export function attendBack({ width, headWidth, heads }, queries, { of: keys, stride }, joined, row) {
   const gradients = new Float32Array(row.count); // of the weights of a head
   for (let head = 0; head < heads; head += 1) {

@@ -2,13 +2,14 @@
 // model/instruments.py define it.
 
 import { kindsOf } from './payload.js';
-import { pass, read, translate } from './translator.js';
+import { pass, encodeSource, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
 export const ZERO = { outputs: null };
 
-// Gates that close these heads, [kind, layer, head] each, in all rows or in one. Outputs of a baseline, [layer] by kind, stand
-// in their rows: a single one, the mean, in all; where others end, heads keep their own.
+// Gates that close these heads, [kind, layer, head] each, in all rows or in one. A baseline has outputs,
+// [layer] by kind, to put in place of the outputs of the heads: one row for all rows (a mean), or row by row; in rows that it
+// does not have, heads keep their own output.
 /** @type {(network: any, heads: any[], baseline?: any, only?: number | null) => Gates} */
 export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
   const gateOf = (kind, layer, row) => {
@@ -23,6 +24,7 @@ export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
 }
 
 // The gates of a request. A row belongs to the source for heads of the encoder, and to the translation for the others.
+/** @type {(translator: Translator, asked: { heads: Head[]; row?: number | null }, baseline: any, translation: { tokens: any; ids: number[] }) => Gates} */
 export function gatesAsked({ model: { network } }, { heads, row = null }, baseline, { tokens, ids }) {
   if (row === null) return gatesOf(network, heads, baseline);
   const [source, steps] = [tokens.source.length, ids.length];
@@ -43,6 +45,7 @@ export function gatesAsked({ model: { network } }, { heads, row = null }, baseli
 }
 
 // What muted heads give instead of nothing; the last mean is kept, because the page asks for the same one at every click.
+/** @type {(loaded: Loaded, asked: { baseline?: string; sample?: string[]; other?: string }, pause: Pause) => Promise<any>} */
 export async function baselineOf(loaded, { baseline = 'zero', sample = [], other = '' }, pause) {
   if (baseline === 'mean') return meanOf(loaded, sample, pause);
   if (baseline !== 'sentence') return ZERO;
@@ -64,7 +67,7 @@ async function meanOf(loaded, sample, pause) {
 // Sentences that the model cannot read are left out.
 async function meanOver(loaded, sample, pause) {
   const { width } = loaded.translator.model.network;
-  const sums = kindsOf(() => []);
+  const sums = kindsOf(() => /** @type {Float64Array[]} */ ([]));
   const counts = kindsOf(() => 0);
   let sentences = 0;
   for (const [place, sentence] of sample.entries()) {
@@ -87,6 +90,7 @@ async function meanOver(loaded, sample, pause) {
 }
 
 // What `find` returns, or the error of a sentence that the model cannot read.
+/** @type {<Found extends object>(find: () => Found) => Found & { said?: Said }} */
 export function readable(find) {
   try {
     return find();
@@ -100,7 +104,7 @@ export function readable(find) {
 function translationOf(translator, sentence) {
   const { text, tokens } = translate(translator, sentence, {});
   const ids = tokens.predicted.map(({ id }) => id);
-  return { text, trace: pass(translator, read(translator, sentence, null), ids, null).trace };
+  return { text, trace: pass(translator, encodeSource(translator, sentence, null), ids, null).trace };
 }
 
 function about(name, outputs, { translator }, { sentences = 0, translation = '' }) {
@@ -109,6 +113,7 @@ function about(name, outputs, { translator }, { sentences = 0, translation = '' 
 }
 
 // What an answer says of the baseline.
+/** @type {(baseline: any) => { baseline?: MuteBaseline }} */
 export function aboutBaseline({ outputs, ...baseline }) {
   return outputs ? { baseline } : {};
 }

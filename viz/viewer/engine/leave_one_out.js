@@ -6,14 +6,14 @@ import { createSequence, crossMemories, decodeAfter, encode, repeated } from './
 import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { INVISIBLE } from './text/tokenizer.js';
-import { pass, read } from './translator.js';
+import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';
 
 // `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
 /** @type {(translator: Translator, text: string, target: number[], pause: any) => Promise<any>} */
 export async function leaveOneOut(translator, text, target, pause) {
   const { model, tokenizers } = translator;
-  const source = read(translator, text, null);
+  const source = encodeSource(translator, text, null);
   const { trace, steps: intact } = pass(translator, source, target, null);
   const groups = tokensAndWords(tokenizers.source.sourceTokens(text.replaceAll(INVISIBLE, '')));
   const size = copiesTogether(source.ids.length, target.length);

@@ -6,14 +6,15 @@ import { normalise } from './network.js';
 import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { createProducts } from './tensors/products.js';
-import { readTensors, storedMatrix } from './tensors/safetensors.js';
+import { parseTensors, storedMatrix } from './tensors/safetensors.js';
 
 const WORDS = 5; // likeliest words of each layer and step
 
-// The Jacobian lens of a model from the bytes of its file: what carries rows after a layer of the decoder to the last one, and what it was
-// found to be worth.
+// The Jacobian lens of a model from the bytes of its file: a matrix for each layer of the decoder, which carries rows from there to
+// the last layer, and how often the lens was right.
+/** @type {(bytes: ArrayBuffer) => Promise<any>} */
 export async function createLens(bytes) {
-  const { tensors, metadata } = readTensors(bytes);
+  const { tensors, metadata } = parseTensors(bytes);
   const named = [...tensors.keys()].map((name) => [name, storedMatrix(tensors, name)]).filter(([, matrix]) => matrix);
   const { matrices, multiply } = await createProducts(Object.fromEntries(named));
   return {
@@ -27,6 +28,7 @@ export async function createLens(bytes) {
 
 // The likeliest words, [layer][step][rank], with their log-probabilities, and the log-probabilities of `ids`; and how near the
 // encoder's states are to its last ones. `trace` is the trace of one pass over `ids`, `through` the Jacobian lens or null.
+/** @type {(translator: Translator, ids: number[], trace: Trace, through: any) => any} */
 export function lens({ model, tokenizers: { target } }, ids, trace, through) {
   const found = wordsOf(model, ids, statesOf(trace, null));
   const carried = through && wordsOf(model, ids, statesOf(trace, through));

@@ -9,7 +9,7 @@ import { fault } from '../locales/language.js';
 const LONGEST = 30; // characters of a wrong link in a sentence
 
 // Links by the head of most focus, by the average and, if given, by one head of cross-attention; errors against the person's own
-// links, `gold` in Pharaoh form. `translation` is that of a pass over given ids.
+// links, `gold` in Pharaoh form. The translation comes from a pass over given ids.
 /** @type {(translation: any, asked: { head?: any; gold?: string }) => any} */
 export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) {
   if (head && head[0] !== 'cross') throw fault('Only a head of cross-attention links words; choose one.');

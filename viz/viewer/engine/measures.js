@@ -12,12 +12,14 @@ const SUMMED = ['confidence', 'entropy', 'sinks', 'focus', 'focus_offset'];
 
 // The measures of all heads of a record by kind and name, [layer][head], the roles by these definitions, and what even rows
 // give each role.
+/** @type {(translation: { tokens: any; trace: Trace }, definitions: Definitions) => MeasuredHeads} */
 export function measureHeads(translation, definitions) {
   const { sums: _, ...found } = measuresAndSums(translation, definitions);
   return found;
 }
 
 // The same with their sums over the rows, as model/analysis/pooling.py adds up many records.
+/** @type {(translation: { tokens: any; trace: Trace }, definitions: Definitions) => MeasuredHeads & { sums: ByKind<any> }} */
 export function measuresAndSums({ tokens, trace }, definitions) {
   const { source, read, predicted } = tokens;
   const words = predicted.map((token) => !isEnd(token));
@@ -73,6 +75,7 @@ function rounded(value) {
 }
 
 // A value for the matrix of each head, [layer][head].
+/** @type {<Found>(trace: Pick<KindTrace, 'layers' | 'heads' | 'rows' | 'columns' | 'weights'>, valueOf: (weights: Float32Array) => Found) => Found[][]} */
 export function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
   const size = rows * columns;
   return Array.from({ length: layers }, (_, layer) =>
@@ -132,11 +135,13 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
   };
 }
 
+/** @type {(weights: Float32Array, size: { rows: number; columns: number }) => Float32Array[]} */
 export function linesOf(weights, { rows, columns }) {
   return Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
 }
 
 // The focus of each head of cross-attention on the source, and which rows align, [layer][head].
+/** @type {(cross: KindTrace, words: boolean[]) => { focus: number[][]; offsets: number[][] }} */
 export function focusesOf(cross, words) {
   const mean = meanOf(cross);
   const each = (valueOf) => tableOf(cross, (weights) => valueOf(linesOf(weights, cross)));
@@ -146,6 +151,7 @@ export function focusesOf(cross, words) {
   };
 }
 
+/** @type {(line: ArrayLike<number>) => { key: number; weight: number }} */
 export function strongestOf(line) {
   let key = 0;
   for (let place = 1; place < line.length; place += 1) if (line[place] > line[key]) key = place;

@@ -3,17 +3,16 @@
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
 import { sum } from '../domain/math.js';
-import { SCALES, readTensors, storedMatrix, toFloat32 } from './tensors/safetensors.js';
+import { SCALES, parseTensors, storedMatrix, tensorNamed, toFloat32 } from './tensors/safetensors.js';
 
 // `config` is the value of config.json, `weights` the bytes of model.safetensors.
+/** @type {(config: any, weights: ArrayBuffer, options?: object) => Promise<any>} */
 export async function createModel(config, weights, options = {}) {
   const shape = config.model;
-  const { tensors } = readTensors(weights);
+  const { tensors } = parseTensors(weights);
   const products = await createProducts(matricesOf(shape, tensors), options);
-  const norm = (name) => ({
-    weight: toFloat32(tensors.get(`${name}.weight`)),
-    bias: toFloat32(tensors.get(`${name}.bias`)),
-  });
+  const arrayOf = (name) => toFloat32(tensorNamed(tensors, name));
+  const norm = (name) => ({ weight: arrayOf(`${name}.weight`), bias: arrayOf(`${name}.bias`) });
   const blocks = blocksOf(shape, (name) => products.matrices[`${name}.weight`], norm);
   const parameters = sum([...tensors].map(([name, tensor]) => (name.endsWith(SCALES) ? 0 : sizeOf(tensor))));
   return { config, parameters, network: createNetwork(shape, blocks, products), positionOf: createPositions(shape) };
@@ -37,6 +36,7 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
 }
 
 // The parts of the network. `matrix` and `norm` give the matrix and the norm of a name, `slice` some rows of a matrix.
+/** @type {(shape: any, matrix: (name: string) => any, norm: (name: string) => any, slice?: (matrix: any, start: number, end: number) => any) => any} */
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
   const attention = (block) => ({
@@ -59,7 +59,7 @@ export function blocksOf(shape, matrix, norm, slice = sliceOf) {
       crossNorm: norm(`${block}.cross_residual.norm`),
     };
   };
-  const numbered = (side, count, read) => Array.from({ length: count }, (_, layer) => read(`${side}.${layer}`));
+  const numbered = (side, count, make) => Array.from({ length: count }, (_, layer) => make(`${side}.${layer}`));
   const source = matrix('source_embedding.tokens');
   return {
     source,
@@ -77,6 +77,7 @@ export function blocksOf(shape, matrix, norm, slice = sliceOf) {
 }
 
 // Token embeddings times sqrt(d_model), plus positions (sections 3.4 and 3.5). `side` is source or target.
+/** @type {(model: any, side: 'source' | 'target', ids: number[], positions?: number[]) => Float32Array} */
 export function embed(model, side, ids, positions = ids.map((_, place) => place)) {
   const { width, products, ...matrices } = model.network;
   const factor = Math.fround(Math.sqrt(width));
@@ -91,6 +92,7 @@ export function embed(model, side, ids, positions = ids.map((_, place) => place)
 
 // A function that gives the encoding of each position: sine at even places and cosine at odd ones, each step rounded to
 // 32 bits as in Python; zeros for a model without positions.
+/** @type {(shape: any) => (position: number) => Float32Array} */
 export function createPositions({ d_model: width, positions = 'sinusoidal' }) {
   const known = [];
   const rate = Math.fround(-Math.log(10000) / width);

@@ -32,12 +32,14 @@ export const ACTIVATIONS = {
 };
 
 // The slope of the activation, by a difference small enough for the smooth ones.
+/** @type {(network: Pick<Network, 'activate'>, x: number) => number} */
 export function slopeOf({ activate }, x) {
   if (activate === ACTIVATIONS.relu) return Number(x > 0);
   return (activate(x + STEP) - activate(x - STEP)) / (2 * STEP);
 }
 
 // `blocks` are the layers with their matrices and norms, `products` computes products with the matrices.
+/** @type {(config: any, blocks: any, products: Products) => Network} */
 export function createNetwork(config, blocks, products) {
   const { d_model: width, n_heads: heads, norm, activation = 'relu' } = config;
   return {
@@ -61,6 +63,7 @@ export function encode(network, x, count, { gates = [], hidden = [], trace = nul
 }
 
 // Encodes copies from what the attention of a layer added to them.
+/** @type {(network: Network, layer: number, x: Float32Array, count: number) => Float32Array} */
 export function encodeAfter(network, layer, x, count) {
   const attended = feedForward(network, network.encoder[layer], x.length / network.width, x);
   return encodeFrom(network, layer + 1, attended, count, { gates: [], hidden: [], trace: null });
@@ -99,6 +102,7 @@ function encoderLayer(network, layer, x, count, { gates, hidden, trace }) {
 
 // Keys and values of the encoder's output for each decoder layer, for each of `count` sentences; sentence i is read
 // without the places hidden[i].
+/** @type {(network: Network, encoded: Float32Array, count: number, hidden?: number[][]) => CrossMemory[]} */
 export function crossMemories({ products, decoder, width }, encoded, count, hidden = []) {
   const rows = encoded.length / width;
   const layers = decoder.map(({ cross }) => products.multiply(cross.keysValues, rows, encoded));
@@ -113,6 +117,7 @@ export function crossMemories({ products, decoder, width }, encoded, count, hidd
 // The decoder
 
 // A hypothesis that the decoder reads: what it attends to, its gates and its cache.
+/** @type {(network: Network, cross: CrossMemory, gates?: Gates | null) => Sequence} */
 export function createSequence({ decoder, width }, cross, gates = null) {
   const layers = decoder.map(() => ({
     array: new Float32Array(FIRST_CAPACITY * 2 * width),
@@ -123,16 +128,19 @@ export function createSequence({ decoder, width }, cross, gates = null) {
 }
 
 // A copy that continues the same beginning on its own.
+/** @type {(sequence: Sequence) => Sequence} */
 export function copySequence({ cross, gates, layers }) {
   return { cross, gates, layers: layers.map((memory) => ({ ...memory, array: memory.array.slice() })) };
 }
 
 // Reads embedded rows, each { sequence, position }; returns the hidden rows before the output.
+/** @type {(network: Network, rows: Row[], x: Float32Array, how?: { trace?: Trace | null }) => Float32Array} */
 export function decode(network, rows, x, { trace = null } = {}) {
   return decodeFrom(network, 0, rows, x, trace);
 }
 
 // Reads rows from what an attention of a layer, `decoder` or `cross`, added to them.
+/** @type {(network: Network, kind: Kind, layer: number, rows: Row[], x: Float32Array) => Float32Array} */
 export function decodeAfter(network, kind, layer, rows, x) {
   const crossed = kind === 'cross' ? x : crossAttend(network, layer, rows, x, null);
   return decodeFrom(network, layer + 1, rows, feedForward(network, network.decoder[layer], rows.length, crossed), null);
@@ -147,6 +155,7 @@ function decodeFrom(network, first, rows, x, trace) {
 }
 
 // The decoder's final norm, which only pre-norm has.
+/** @type {(network: Pick<Network, 'preNorm' | 'decoderNorm'>, x: Float32Array) => Float32Array} */
 export function normaliseOutput({ preNorm, decoderNorm }, x) {
   return preNorm ? normalise(x, decoderNorm) : x;
 }
@@ -229,6 +238,7 @@ function close({ headWidth }, gate, outputs, start) {
   });
 }
 
+/** @type {(x: Float32Array, count: number) => Float32Array} */
 export function repeated(x, count) {
   const copies = new Float32Array(x.length * count);
   for (let copy = 0; copy < count; copy += 1) copies.set(x, copy * x.length);
@@ -239,6 +249,7 @@ export function repeated(x, count) {
 
 // Scaled dot-product attention of one row over the first `count` keys without the `hidden` ones, for each head (equation
 // 1). The output is added to what is there; then the gate closes heads.
+/** @type {(network: Pick<Network, 'width' | 'heads' | 'headWidth'>, query: Vector, memory: Memory, count: number, gate: Gate, output: Vector, weights: Memory | null, hidden?: number[]) => void} */
 export function attend(network, query, memory, count, gate, output, weights, hidden = NOTHING) {
   const { heads, headWidth, width } = network;
   const scale = headWidth ** -0.5;
@@ -264,10 +275,12 @@ function feedForward(network, block, rows, x) {
 }
 
 // The two halves of a feed-forward network: its inner numbers before the activation, and what it adds.
+/** @type {(network: Pick<Network, 'products' | 'preNorm'>, block: any, rows: number, x: Float32Array) => Float32Array} */
 export function widened({ products, preNorm }, block, rows, x) {
   return products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
 }
 
+/** @type {(network: Pick<Network, 'products' | 'activate'>, block: any, rows: number, wide: Float32Array) => Float32Array} */
 export function narrowed({ products, activate }, block, rows, wide) {
   const active = new Float32Array(wide.length);
   for (let place = 0; place < wide.length; place += 1) active[place] = activate(wide[place]); // map takes five times as long
@@ -280,6 +293,7 @@ function pre({ preNorm }, x, norm) {
 }
 
 // Changes y.
+/** @type {(network: Pick<Network, 'preNorm'>, x: Float32Array, y: Float32Array, norm: Norm) => Float32Array} */
 export function post({ preNorm }, x, y, norm) {
   for (let place = 0; place < y.length; place += 1) y[place] += x[place];
   return preNorm ? y : normalise(y, norm);
@@ -344,9 +358,10 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
 }
 
 // The weights of the first `length` steps of a trace that has room for more.
-export function shortTrace(trace, length) {
+/** @type {(trace: Trace, length: number) => ByKind<KindTrace>} */
+export function cutTrace(trace, length) {
   const { decoder, cross } = trace;
-  const short = (kind, columns) => {
+  const cut = (kind, columns) => {
     const weights = new Float32Array(kind.layers * kind.heads * length * columns);
     for (let line = 0; line < kind.layers * kind.heads * length; line += 1) {
       const start = (Math.floor(line / length) * kind.rows + (line % length)) * kind.columns;
@@ -354,5 +369,5 @@ export function shortTrace(trace, length) {
     }
     return { ...kind, rows: length, columns, weights };
   };
-  return { encoder: trace.encoder, decoder: short(decoder, length), cross: short(cross, cross.columns) };
+  return { encoder: trace.encoder, decoder: cut(decoder, length), cross: cut(cross, cross.columns) };
 }

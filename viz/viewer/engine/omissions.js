@@ -6,6 +6,7 @@ import { THRESHOLDS } from '../domain/limits.js';
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
 
 // The source words that seem to be missing, the clearest one first.
+/** @type {(translation: any) => number[]} */
 export function missingWords(translation) {
   const { tokens, trace, taught } = translation;
   const { focus, offsets } = focusesOf(
@@ -45,7 +46,7 @@ function headsOfMostFocus(focus) {
     .map(({ at }) => at);
 }
 
-// The rows of a head that align a word of the translation: the one that they predict or, with −1, read.
+// The rows of a head that align a word of the translation: they predict the word or, with an offset of −1, read it.
 function rowsOf({ predicted, read }, offset) {
   return (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
 }

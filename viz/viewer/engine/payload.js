@@ -2,7 +2,7 @@
 // instead of compressed text.
 
 import { SCALE } from '../domain/payload.js';
-import { splitPrefix } from '../domain/source_prefix.js';
+import { splitPrefix } from '../domain/language_prefix.js';
 import { measureHeads } from './measures.js';
 import { missingWords } from './omissions.js';
 import { normalise } from './text/tokenizer.js';
@@ -12,6 +12,7 @@ const UNIT = 1e-4; // the last digit that the page shows
 
 // `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
 // viz/static/settings.py.
+/** @type {(translation: any, identity: any, asked: any, settings: any) => any} */
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const [source, target] = translation.languages ?? [identity.source, identity.target];
@@ -20,12 +21,12 @@ export function payloadOf(translation, identity, asked, settings) {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
     source_text: sentence,
-    source_prefix: prefix,
+    language_prefix: prefix,
     text: translation.text,
     source_language: source,
     target_language: target,
     options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
-    n_prefix: translation.prefixLength,
+    n_forced: translation.forcedCount,
     tokens: translation.tokens,
     log_probabilities: translation.logProbabilities.map(rounded),
     alternatives: translation.alternatives.map((step) =>
@@ -46,14 +47,17 @@ export function payloadOf(translation, identity, asked, settings) {
   };
 }
 
+/** @type {<Found>(valueOf: (kind: Kind) => Found) => ByKind<Found>} */
 export function kindsOf(valueOf) {
-  return Object.fromEntries(['encoder', 'decoder', 'cross'].map((kind) => [kind, valueOf(kind)]));
+  return { encoder: valueOf('encoder'), decoder: valueOf('decoder'), cross: valueOf('cross') };
 }
 
+/** @type {(value: number) => number} */
 export function rounded(value) {
   return Math.round(value * 1e6) / 1e6;
 }
 
+/** @type {(hypothesis: any) => any} */
 export function hypothesisOf({ text, score, logProbability, ids, logProbabilities }) {
   return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(rounded) };
 }
@@ -71,6 +75,7 @@ function quantised(weights) {
 }
 
 // Non-negative numbers of any size, { layers, heads, rows, columns, weights }, as codes of 32 bits.
+/** @type {(values: any) => any} */
 export function packValues(values) {
   const codes = Uint32Array.from(values.weights, (value) => Math.round(value / UNIT));
   return { ...packed(values, codes), unit: UNIT, scale: Math.max(0, ...values.weights) || 1 };

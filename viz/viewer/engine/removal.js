@@ -13,6 +13,7 @@ import { createRandom } from './tensors/random.js';
 const MOST_REMOVED = 10; // cells
 const RANDOM_ORDERS = 5; // whose mean is drawn
 
+/** @type {(translator: Translator, asked: any, pause: Pause) => Promise<any>} */
 export async function removal(translator, { text, ids, kind, layer, head = null, row, step }, pause) {
   const { model, tokenizers } = translator;
   const stacks = stacksOf(translator, text, ids);
@@ -76,7 +77,7 @@ function turned(one, other) {
   return 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
 }
 
-// The keys that are removed, in their order, by each ranking and in random orders, the same as those of torch.randperm.
+// The order in which keys are removed, by each ranking and at random. The random orders are the orders of torch.randperm.
 function ordersOf(scores, count) {
   const keys = Array.from({ length: count }, (_, key) => key);
   const random = createRandom(0);
@@ -96,7 +97,7 @@ function ordersOf(scores, count) {
   return [...ranked, ...others].map(({ name, order }) => ({ name, order: order.slice(0, MOST_REMOVED) }));
 }
 
-// Gates that put what heads give without some keys of a row in the place of their outputs; without all keys they give zero.
+// Gates that replace the outputs of heads in a row by what the heads give without some of its keys, which is zero without all.
 /** @type {(network: any, place: any, heads: number[], row: number, removed: number[], count: number) => Gates} */
 function gatesWithout(network, { kind, layer, attention: { queries, keys } }, heads, row, removed, count) {
   const instead = new Float32Array(network.width);

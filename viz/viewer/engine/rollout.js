@@ -1,6 +1,7 @@
 // Attention rollout, as model/analysis/attribution.py defines it: the share of each token in a position after some layers.
 
 // The row of a position after a layer: its shares of the prefix for `decoder`, of the source for the other kinds.
+/** @type {(trace: ByKind<KindTrace>, kind: Kind, layer: number, row: number) => number[]} */
 export function rolloutRow({ encoder, decoder, cross }, kind, layer, row) {
   const ownOf = (array, at) =>
     meanOf(array, at).map((line, place) => line.map((weight, key) => 0.5 * weight + 0.5 * Number(key === place)));

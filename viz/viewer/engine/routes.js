@@ -6,6 +6,7 @@ import { rounded } from './payload.js';
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
 // the trace of one pass over the translation.
+/** @type {(translator: Translator, trace: Trace, step: number) => { source: number[]; prefix: number[]; connections: Connection[] }} */
 export function routes({ model: { network } }, trace, step) {
   let prefix = Float64Array.from({ length: trace.decoder.rows }, (_, row) => Number(row === step));
   let source = new Float64Array(trace.cross.columns);
@@ -46,8 +47,8 @@ function subLayerOf(network, trace, kind, layer) {
   };
 }
 
-// The output of a row without the bias of W_O, and the share of each key in it; in cross-attention the last share is that
-// of the residual, which otherwise belongs to the row's own key.
+// The output of a row without the bias of W_O, and the share of each key in it. In cross-attention the last share is the share of
+// the residual; in self-attention the residual belongs to the row's own key.
 function altiShares(sublayer, row) {
   const { columns, heads, width, isCross, weightOf, vectorOf, inputOf } = sublayer;
   const parts = Array.from({ length: columns }, (_, key) => {
@@ -124,8 +125,8 @@ function strongestHead(parts, y) {
   return best === parts.length - 1 ? null : best;
 }
 
-// The shares of the parts in a connection: each dimension of what y loses without all of them is divided in proportion to
-// their values in it.
+// The shares of the parts in a connection: what y loses without all parts is divided, dimension by dimension, in proportion to
+// the values of the parts.
 function splitOf(parts, y) {
   const total = new Float64Array(y.length);
   for (const part of parts) if (part) add(total, part, 1);

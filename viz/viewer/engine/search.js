@@ -6,7 +6,7 @@ import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
 
 // The same sentences as in model/decoding/beam_tree.py.
 const REASONS = {
-  prefix: 'given by the prefix',
+  forced: 'given by the prefix',
   inBeam: 'one of the best of its step',
   ended: 'ended',
   cut: 'cut at the length limit',
@@ -16,11 +16,13 @@ const REASONS = {
 };
 
 // Maximum number of target tokens, </s> included, for a source of this many tokens.
+/** @type {(sourceLength: number) => number} */
 export function lengthLimit(sourceLength) {
   return 2 * sourceLength + 10;
 }
 
 // ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
+/** @type {(length: number, alpha: number) => number} */
 export function lengthPenalty(length, alpha) {
   return ((5 + length) / 6) ** alpha;
 }
@@ -31,10 +33,10 @@ export function lengthPenalty(length, alpha) {
 // `isEnough(hypotheses)`, the ids of all that could still win.
 /** @type {(model: any, cross: any, asked: any) => { found: any[]; nodes: any[] | null }} */
 export function search(model, cross, asked) {
-  const { alpha = 1, best = 1, prefix = [], gates = null, tree = false, limit, isEnough = () => false } = asked;
+  const { alpha = 1, best = 1, forced = [], gates = null, tree = false, limit, isEnough = () => false } = asked;
   const options = { ...asked, alpha, best, lastPenalty: lengthPenalty(limit, alpha) };
   const nodes = tree ? [] : null;
-  let beam = [startOf(model, createSequence(model.network, cross, gates), prefix, options, nodes)];
+  let beam = [startOf(model, createSequence(model.network, cross, gates), forced, options, nodes)];
   const finished = [];
   const idsOf = () => [...finished.map(({ ids }) => ids), ...beam.map(({ tokens }) => tokens)];
   while (beam.length > 0 && !isEnough(idsOf())) beam = extend(model, beam, finished, options, nodes);
@@ -42,20 +44,20 @@ export function search(model, cross, asked) {
   return { found: beam.length > 0 ? [{ ids: beam[0].tokens }] : found, nodes };
 }
 
-// The hypothesis that has read <s> and the prefix: its tokens, its log-probability up to each of them, what its
+// The hypothesis that has read <s> and the forced tokens: its tokens, its log-probability up to each of them, what its
 // steps predict, its cache and its node.
-function startOf(model, sequence, prefix, { alpha, trace }, nodes) {
-  const read = [BOS_ID, ...prefix];
+function startOf(model, sequence, forced, { alpha, trace }, nodes) {
+  const read = [BOS_ID, ...forced];
   const rows = read.map((_, position) => ({ sequence, position }));
   const steps = predict(model, decode(model.network, rows, embed(model, 'target', read), { trace }));
   const totals = [0];
   let node = /** @type {any} */ (null);
-  prefix.forEach((token, step) => {
+  forced.forEach((token, step) => {
     totals.push(Math.fround(totals[step] + chanceOf(steps[step], token)));
     const score = totals[step + 1] / lengthPenalty(step + 1, alpha);
-    node = add(nodes, { step, token, parent: node, total: totals[step + 1], score, status: 'kept', reason: 'prefix' });
+    node = add(nodes, { step, token, parent: node, total: totals[step + 1], score, status: 'kept', reason: 'forced' });
   });
-  return { tokens: prefix, totals, steps, sequence, node };
+  return { tokens: forced, totals, steps, sequence, node };
 }
 
 function chanceOf({ logits, norm }, token) {
@@ -116,6 +118,7 @@ function bestExtensions(beam, count) {
 }
 
 // The places of the `count` largest values from place `first` on, the largest first.
+/** @type {(values: ArrayLike<number>, count: number, first?: number) => number[]} */
 export function largestPlaces(values, count, first = 0) {
   const places = [];
   let least = -Infinity; // of them, once there are enough

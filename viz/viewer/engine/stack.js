@@ -5,20 +5,21 @@ import { sum } from '../domain/math.js';
 import { headOutputs } from './analysis.js';
 import { scaleOf } from './gradients.js';
 import { narrowed, post, widened } from './network.js';
-import { pass, read, targetIds } from './translator.js';
+import { pass, encodeSource, targetIds } from './translator.js';
 
 // Both stacks while the model reads a sentence and writes these ids.
+/** @type {(translator: Translator, text: string, ids: number[]) => any} */
 export function stacksOf(translator, text, ids) {
   const { model } = translator;
-  const source = read(translator, text, null);
+  const source = encodeSource(translator, text, null);
   const { trace } = pass(translator, source, targetIds(translator, ids), null);
   const stacks = { encoder: stackOf(model, trace, 'encoder'), decoder: stackOf(model, trace, 'decoder') };
   return { ...stacks, trace, cross: source.cross };
 }
 
 // `tokens` and `positions` are the rows of the embedding. `sublayers` stand in the order of the computation: each reads the rows
-// `x` and adds the rows `y`, together `sum`; `attention` is null for a feed-forward network. `x` are the rows after the last
-// one, and `norm` follows where there is one.
+// `x`, adds the rows `y` to them, and leaves the rows `sum`; `attention` is null for a feed-forward network. `x` are the rows
+// after the last sub-layer, `norm` the final norm or null.
 function stackOf({ network, positionOf }, trace, side) {
   const { width, products, preNorm } = network;
   const [embedded] = trace.inputs[side];
@@ -54,14 +55,16 @@ function attentionOf({ rows, columns, heads, weights, queries, memories, outputs
 }
 
 // The attention of a kind and layer, with its sub-layer's place in its stack.
+/** @type {(stacks: any, kind: Kind, layer: number) => any} */
 export function attentionIn({ encoder, decoder }, kind, layer) {
   const stack = kind === 'encoder' ? encoder : decoder;
   const place = stack.sublayers.findIndex((one) => one.kind === kind && one.layer === layer);
   return { stack, place, sublayer: stack.sublayers[place], attention: stack.sublayers[place].attention };
 }
 
+/** @type {<Rows extends Floats>(network: Pick<Network, 'width'>, x: Rows, row: number) => Rows} */
 export function rowAt({ width }, x, row) {
-  return x.subarray(row * width, (row + 1) * width);
+  return /** @type {any} */ (x.subarray(row * width, (row + 1) * width));
 }
 
 // The linear map of a norm that is frozen at the row x.
@@ -75,9 +78,11 @@ function frozen({ weight }, x) {
 
 // What wrote the residual stream of a row, as sub-layer `place` reads it after its norm: the names of the parts, the biases last,
 // and their vectors, which sum to what it reads. The number of sub-layers is the place of the stack's output.
+/** @type {(stack: any, place: number, row: number) => any} */
 export function partsRead(stack, place, row) {
   const { network, sublayers, norm: last } = stack;
   const names = [partOf('token'), partOf('position')];
+  /** @type {Floats[]} */
   let vectors = [stack.tokens, stack.positions].map((x) => rowAt(network, x, row));
   let bias = new Float64Array(network.width);
   const passNorm = (norm, x) => {
@@ -109,6 +114,7 @@ function partOf(name, kind = '', layer = null, head = null) {
 }
 
 // What the output of the stack has of a vector that sub-layer `place` adds in a row, through the frozen norms after it.
+/** @type {(stack: any, place: number, row: number, vector: Floats) => Floats} */
 export function carried({ network, sublayers, x, norm }, place, row, vector) {
   const after = network.preNorm ? [] : sublayers.slice(place).map((one) => [one.norm, one.sum]);
   if (norm) after.push([norm, x]);

@@ -4,7 +4,7 @@
 import { THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
 import { measureHeads } from './measures.js';
-import { readTensors, toFloat32 } from './tensors/safetensors.js';
+import { parseTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
 import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
@@ -12,8 +12,9 @@ import { fault, inEnglish, message } from '../locales/language.js';
 const LEVELS = 255; // codes of the weights
 
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
+/** @type {(probes: ArrayBuffer, log: string | null, sentences: any) => any} */
 export function createTraining(probes, log, sentences) {
-  const { tensors, metadata } = readTensors(probes);
+  const { tensors, metadata } = parseTensors(probes);
   const { earlier = [], steps: own, sentences: pairs } = JSON.parse(metadata.probes);
   for (const [place, part] of earlier.entries()) part.prefix = `earlier.${place}.`;
   const parts = [...earlier, { steps: own, sentences: pairs, prefix: '' }];
@@ -23,6 +24,7 @@ export function createTraining(probes, log, sentences) {
 
 // The parts of the training with another vocabulary, by their last step; one has a title if the next part has other
 // languages.
+/** @type {(record: any, identity: any) => any[]} */
 export function earlierParts({ parts }, identity) {
   const own = [identity.source, identity.target];
   return parts.slice(0, -1).map(({ last, title, languages }, place) => {
@@ -33,6 +35,7 @@ export function earlierParts({ parts }, identity) {
 
 // Whether the record begins with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py
 // decides.
+/** @type {(record: any, tokenizers: Tokenizers) => boolean} */
 export function beginsTrained({ tensors, parts }, { target }) {
   const [{ prefix, steps, sentences, vocabulary = target.size }] = parts;
   const at = steps.indexOf(0);
@@ -61,7 +64,7 @@ function curvesOf(log, { noCurves }) {
   return { curves, notice: inEnglish(said), said };
 }
 
-/** @type {(skipped: number) => [string, object]} */
+/** @type {(skipped: number) => [string, Values]} */
 function skippedText(count) {
   if (count === 0) return message('');
   if (count === 1) return message("1 line of this training's log cannot be read; the curves leave it out.");
@@ -87,11 +90,13 @@ function pairOf(sentences, place) {
 }
 
 // The measures and the roles of all heads for one sentence, at each step.
+/** @type {(record: any, tokenizers: Tokenizers, asked: { sentence: number }, definitions: Definitions) => any} */
 export function trainingHeads(record, tokenizers, { sentence }, definitions) {
   return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
 }
 
 // One sentence at one step as a translation, whose tokens were all given.
+/** @type {(record: any, tokenizers: Tokenizers, asked: { step: number; sentence: number }) => any} */
 export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sentence }) {
   const found = parts.find((one) => one.steps.includes(step));
   if (!found)
@@ -117,7 +122,7 @@ export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sent
     hypotheses: [],
     notices: [],
     timings: {},
-    prefixLength: tokens.predicted.length,
+    forcedCount: tokens.predicted.length,
   };
 }
 

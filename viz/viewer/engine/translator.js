@@ -3,7 +3,7 @@
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
 import { embed, predict } from './model.js';
-import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
+import { createSequence, createTrace, crossMemories, decode, encode, cutTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
 import { TARGET_CODE } from './text/sentencepiece.js';
 import { BOS_ID, EOS_ID, INVISIBLE, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
@@ -15,13 +15,14 @@ const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
 // `codes`, one of which must begin each sentence; most models have none.
+/** @type {(model: any, tokenizers: Tokenizers, identity: { language: any; codes: string[] }) => Translator} */
 export function createTranslator(model, tokenizers, { language, codes }) {
   return { model, tokenizers, language, codes, kept: {} };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
 /** @type {(translator: Translator, text: string) => number[]} */
-export function sourceIds({ tokenizers: { source }, language }, text) {
+function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
   checkCharacters(text);
   const ids = source.encode(text.replaceAll(INVISIBLE, ''));
@@ -38,6 +39,7 @@ export function sourceIds({ tokenizers: { source }, language }, text) {
 }
 
 // A given target as ids: of a text, or the ids themselves. Throws an error if no translation can have them.
+/** @type {(translator: Pick<Translator, 'tokenizers'>, given: string | number[]) => number[]} */
 export function targetIds({ tokenizers: { target } }, given) {
   if (typeof given === 'string') checkCharacters(given);
   const ids = typeof given === 'string' ? target.encode(given.replaceAll(INVISIBLE, '')) : [...given];
@@ -64,20 +66,21 @@ function checkCharacters(text) {
   );
 }
 
-// A search without a record: what was read, what was found, and the best ids. The translation begins with the ids `prefix`,
+// A search without a record: what was read, what was found, and the best ids. The translation begins with the ids `forced`,
 // and nothing reads the source tokens in the places `hidden`. For the other options see search.js.
 /** @type {(translator: Translator, text: string, options: any) => any} */
-export function searchFor(translator, text, { beamSize = 1, prefix = [], hidden = [], gates = null, ...how }) {
-  const given = targetIds(translator, prefix);
+export function searchFor(translator, text, { beamSize = 1, forced = [], hidden = [], gates = null, ...how }) {
+  const given = targetIds(translator, forced);
   const started = performance.now();
-  const source = hidden.length > 0 ? readAnew(translator, text, gates, hidden) : read(translator, text, gates);
+  const source =
+    hidden.length > 0 ? encodeAnew(translator, text, gates, hidden) : encodeSource(translator, text, gates);
   const encoded = performance.now();
   const limit = lengthLimit(source.ids.length);
   // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
   const trace = beamSize === 1 ? traceOf(translator, source, limit) : null;
   const isOpen = given.at(-1) !== EOS_ID && given.length < limit;
   const { found, nodes } = isOpen
-    ? search(translator.model, source.cross, { beamSize, prefix: given, gates, limit, trace, ...how })
+    ? search(translator.model, source.cross, { beamSize, forced: given, gates, limit, trace, ...how })
     : { found: [], nodes: [] };
   const timings = { encode: encoded - started, search: performance.now() - encoded };
   return { source, given, gates, trace, found, nodes, ids: found[0]?.ids ?? given, timings };
@@ -90,9 +93,9 @@ export function translate(translator, text, options) {
   const started = performance.now();
   const isTraced = trace && found.length > 0;
   const passed = isTraced
-    ? { trace: shortTrace(trace, ids.length), steps: found[0].steps }
+    ? { trace: cutTrace(trace, ids.length), steps: found[0].steps }
     : pass(translator, source, ids, gates);
-  const about = { prefixLength: given.length, alpha: options.alpha, isMuted: gates !== null };
+  const about = { forcedCount: given.length, alpha: options.alpha, isMuted: gates !== null };
   const result = resultOf(translator, source, ids, about, passed);
   const { target } = translator.tokenizers;
   const withText = (one) => Object.assign(one, { text: target.decode(one.ids) });
@@ -107,9 +110,9 @@ export function score(translator, text, given, gates = null) {
   if (ids.length === 0) throw fault('There is no translation to score; give one.');
   if (typeof given === 'string') ids.push(EOS_ID);
   const started = performance.now();
-  const source = read(translator, text, gates);
+  const source = encodeSource(translator, text, gates);
   const encoded = performance.now();
-  const result = resultOf(translator, source, ids, { prefixLength: ids.length }, pass(translator, source, ids, gates));
+  const result = resultOf(translator, source, ids, { forcedCount: ids.length }, pass(translator, source, ids, gates));
   return { ...result, timings: { encode: encoded - started, record: performance.now() - encoded } };
 }
 
@@ -119,15 +122,15 @@ function lastOf(translator, name, key, make) {
   return translator.kept[name].value;
 }
 
-// The encoder's reading of a sentence: ids, the weights, and what the decoder attends to.
+// An encoded sentence: ids, the weights, and what the decoder attends to.
 /** @type {(translator: Translator, text: string, gates: Gates | null) => any} */
-export function read(translator, text, gates) {
-  if (gates?.isOfEncoder) return readAnew(translator, text, gates, []);
-  return lastOf(translator, 'source', text, () => readAnew(translator, text, null, []));
+export function encodeSource(translator, text, gates) {
+  if (gates?.isOfEncoder) return encodeAnew(translator, text, gates, []);
+  return lastOf(translator, 'source', text, () => encodeAnew(translator, text, null, []));
 }
 
 // The same without the places `hidden`.
-function readAnew(translator, text, gates, hidden) {
+function encodeAnew(translator, text, gates, hidden) {
   const { model } = translator;
   const ids = sourceIds(translator, text);
   checkPlaces(hidden, ids.length);
@@ -152,6 +155,7 @@ function traceOf({ model }, source, length) {
 }
 
 // One pass over a target: the trace of every weight, and what each step predicts.
+/** @type {(translator: Translator, source: any, target: number[], gates: Gates | null) => { trace: Trace; steps: any[] }} */
 export function pass(translator, source, target, gates) {
   if (source !== translator.kept.source?.value || gates) return passAnew(translator, source, target, gates);
   const key = JSON.stringify([source.text, target]);
@@ -166,7 +170,7 @@ function passAnew({ model }, source, target, gates) {
   return { trace, steps: predict(model, hidden) };
 }
 
-function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted = false }, { trace, steps }) {
+function resultOf(translator, source, target, { forcedCount, alpha = 1, isMuted = false }, { trace, steps }) {
   const { tokenizers } = translator;
   const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
   const total = sum(logProbabilities);
@@ -182,8 +186,8 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
       logProbability: logits[id] - norm,
     }));
   const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
-  const chosen = logProbabilities.slice(prefixLength);
-  const isChanged = isMuted || prefixLength > 0;
+  const chosen = logProbabilities.slice(forcedCount);
+  const isChanged = isMuted || forcedCount > 0;
   const notices =
     chosen.length > 0
       ? noticesOf(translator, tokens.source, own, { chosen, isChanged, given: source.text })
@@ -197,7 +201,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
     trace,
     logProbabilities,
     notices,
-    prefixLength,
+    forcedCount,
     alternatives: steps.map(alternativesOf),
     hypotheses: [{ ...own, logProbabilities }],
     taught: translator.model.config.model.taught_head,
@@ -210,8 +214,8 @@ function givenNotices(logProbabilities) {
   return isUnrelated ? [message('The given translation hardly belongs to this sentence, as the model sees it.')] : [];
 }
 
-// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
-// were forced or heads muted.
+// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. `isChanged` says that
+// words were forced or heads muted.
 function noticesOf({ tokenizers, language, codes }, source, { ids, text: translation }, { chosen, isChanged, given }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
@@ -229,7 +233,7 @@ function noticesOf({ tokenizers, language, codes }, source, { ids, text: transla
     notices.push(message('The model has no language {code} and reads the code as text.', { code }));
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  const reads = /** @type {[string, object]} */ ([language, {}]);
+  const reads = /** @type {[string, Values]} */ ([language, {}]);
   if (!isChanged && isCopied(visible.replace(LEADING_CODE, ''), translation))
     notices.push(
       message('Many words of the sentence stand unchanged in the translation; the model reads {language}.', {

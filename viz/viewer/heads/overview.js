@@ -17,6 +17,7 @@ import {
   importanceOf,
   measureOf,
   sortedHeads,
+  labelOfMeasure,
   sortsOf,
 } from '../state/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
@@ -43,26 +44,18 @@ export function createOverview(store) {
   const kinds = KINDS.map((kind) =>
     createButton('hl-tab', () => choose(kind), { 'data-kind': kind, title: MEANING[kind]() }, kindName(kind)),
   );
-  const sort = element('select', { class: 'hl-select', 'aria-label': say('Order of the heads') });
-  sort.addEventListener('change', () => {
-    const by = sort.value === '' ? null : sort.value;
-    store.change({ sort: by, ...(by && turnTo({ ...store.get(), sort: by }, 0)) });
-  });
+  const sort = createSort(store);
   const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': say('Heads by layer') });
   const pager = createPager();
-  const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
-  const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
-  const masked = element(
-    'span',
-    { class: 'hl-legend-row' },
-    element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
-    say('masked'),
-  );
+  const { scale, masked, roles, ...legend } = createLegend();
   const memory = element('p', { class: 'hl-memory hl-soft', hidden: true }, MEMORY());
   const tint = element('p', { class: 'hl-mark-legend hl-soft' });
   const title = element('h2', {});
-  const signs = element('summary', {}, say('Signs'));
-  const node = element(
+  const shown = { title, kinds, sort, pager, grid, masked, scale, roles, memory, tint };
+  const parts = { store, ...shown, cells: [], canvases: new Map() };
+  store.subscribe((state, before) => renderOverview(parts, state, before));
+  listenOverview(parts);
+  return element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': store.get().side === 'B' ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
@@ -70,37 +63,29 @@ export function createOverview(store) {
     grid,
     memory,
     tint,
-    element('details', { class: 'hl-legend hl-soft' }, signs, legend(scale, masked), roles),
+    legend.node,
   );
-  const parts = {
-    store,
-    title,
-    kinds,
-    sort,
-    pager,
-    grid,
-    masked,
-    scale,
-    roles,
-    memory,
-    tint,
-    cells: [],
-    canvases: new Map(),
-  };
-  store.subscribe((state, before) => renderOverview(parts, state, before));
-  listenOverview(parts);
-  return node;
 }
 
-function legend(scale, masked) {
-  return element(
-    'div',
-    { class: 'hl-legend-row' },
-    element('span', {}, say('weight 0')),
-    scale,
-    element('span', {}, '1'),
-    masked,
-  );
+function createSort(store) {
+  const sort = element('select', { class: 'hl-select', 'aria-label': say('Order of the heads') });
+  sort.addEventListener('change', () => {
+    const by = sort.value === '' ? null : sort.value;
+    store.change({ sort: by, ...(by && turnTo({ ...store.get(), sort: by }, 0)) });
+  });
+  return sort;
+}
+
+// What colours, hatches and glyphs mean.
+function createLegend() {
+  const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
+  const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
+  const hatch = element('span', { class: 'hl-hatch', 'aria-hidden': 'true' });
+  const masked = element('span', { class: 'hl-legend-row' }, hatch, say('masked'));
+  const [none, all] = [element('span', {}, say('weight 0')), element('span', {}, '1')];
+  const row = element('div', { class: 'hl-legend-row' }, none, scale, all, masked);
+  const signs = element('summary', {}, say('Signs'));
+  return { node: element('details', { class: 'hl-legend hl-soft' }, signs, row, roles), scale, masked, roles };
 }
 
 function renderOverview(parts, state, before) {
@@ -276,8 +261,7 @@ function markMuted({ cells }, state) {
 
 function measured(state, layer, head) {
   const value = measureOf(state, state.sort, layer, head);
-  const { label } = sortsOf(state.record).find(({ name }) => name === state.sort);
-  return value === null ? null : `${label} ${fixed(value)}`;
+  return value === null ? null : `${labelOfMeasure(state.record, state.sort)} ${fixed(value)}`;
 }
 
 // The importance of each head for this sentence, as the colour of its mark.

@@ -47,7 +47,7 @@ export function createPager() {
   return element('div', { class: 'hl-pages', role: 'group', 'aria-label': say('Pages of the heads'), hidden: true });
 }
 
-// A button for each page. A dot marks those with a head on screen.
+// A button for each page. A dot marks each page with a head on screen.
 export function drawPager(pager, store, pages, shown) {
   const state = store.get();
   const isSorted = sortedHeads(state) !== null;
@@ -63,7 +63,7 @@ export function drawPager(pager, store, pages, shown) {
         'aria-pressed': String(page === shown),
         'data-chosen': page !== shown && heads.some(isChosen),
       },
-      shortName(pages, page, isSorted),
+      numbersOf(pages, page, isSorted),
     ),
   );
   replaceKeepingFocus(pager, ...(pages.length < 2 ? [] : buttons));
@@ -77,7 +77,7 @@ function rangeOf(pages, page, isSorted) {
   return [start + 1, start + pages[page].length];
 }
 
-function shortName(pages, page, isSorted) {
+function numbersOf(pages, page, isSorted) {
   const [first, last] = rangeOf(pages, page, isSorted);
   return first === last ? String(first) : `${first}–${last}`;
 }

@@ -1,5 +1,4 @@
 // What replaces the output of a muted head: zero, its mean, or its output for another sentence.
-// @ts-nocheck
 
 import { element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { whyNot } from '../transport/requests.js';
@@ -7,8 +6,8 @@ import { aboutModel, differs } from '../state/queries.js';
 import { actionButton, actions } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
-export function createBaseline(server) {
-  const { store } = server;
+export function createBaseline(client) {
+  const { store } = client;
   const change = (changes) => store.change({ instead: { ...store.get().instead, ...changes } });
   const choice = element('select', { class: 'hl-box', 'aria-label': say('What muted heads give') });
   choice.addEventListener('change', () => change({ baseline: choice.value }));
@@ -20,22 +19,22 @@ export function createBaseline(server) {
   const only = element('div');
   const label = element('label', { class: 'hl-asked-word' }, say('Muted heads give'), choice);
   return {
-    node: element('div', { hidden: !server.ask }, label, box, only), // a file has no sentences and no model
+    node: element('div', { hidden: !client.ask }, label, box, only), // a file has no sentences and no model
     draw(state, before) {
       if (!differs(state, before, ['record', 'instead', 'about', 'kind', 'pin', 'step', 'shown'])) return;
       const { baseline, sentence } = state.instead;
-      choice.replaceChildren(...optionsOf(server, state));
+      choice.replaceChildren(...optionsOf(client, state));
       choice.value = baseline;
       box.hidden = baseline !== 'sentence';
       if (state.instead !== before.instead) box.value = sentence;
-      replaceKeepingFocus(only, actions(rowButton(server, state, change)));
+      replaceKeepingFocus(only, actions(rowButton(client, state, change)));
     },
   };
 }
 
-function optionsOf(server, state) {
+function optionsOf(client, state) {
   const { everyday } = aboutModel(state);
-  const isRefused = whyNot(server, 'mute') !== null;
+  const isRefused = whyNot(client, 'mute') !== null;
   const mean = everyday
     ? sayCount(everyday.length, 'their mean over {count} sentence', 'their mean over {count} sentences')
     : say('their mean (no sentences for this model)');
@@ -47,9 +46,9 @@ function optionsOf(server, state) {
   ];
 }
 
-function rowButton(server, state, change) {
+function rowButton(client, state, change) {
   const { row } = state.instead;
-  const reason = whyNot(server, 'mute');
+  const reason = whyNot(client, 'mute');
   const place = rowOf(state);
   const label =
     row === null || row === place.row
@@ -67,20 +66,21 @@ function rowOf({ record, kind, pin, step }) {
 }
 
 // Which baseline an outcome was computed with.
-export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads }) {
+/** @type {(record: TranslationRecord, outcome: { baseline?: MuteBaseline; instead: Instead; heads: Head[] }) => string} */
+export function baselineOf(record, { baseline, instead, heads }) {
   const where = instead.row === null ? say('in all rows') : say('only in row {row}', { row: instead.row + 1 });
-  const { name, sentences, translation, rows } = baseline;
-  if (name === 'zero')
+  if (!baseline || baseline.name === 'zero')
     return say('The output of these heads is zero, {where}. This also removes what a head gives for every sentence.', {
       where,
     });
-  if (name === 'mean')
+  if (baseline.name === 'mean')
     return sayCount(
-      sentences,
+      baseline.sentences,
       'Each head gives its mean over {count} sentence of the project and its translation, {where}.',
       'Each head gives its mean over {count} sentences of the project and their translations, {where}.',
       { where },
     );
+  const { translation, rows } = baseline;
   const kinds = [...new Set(heads.map(([kind]) => kind))];
   const own = { encoder: record.tokens.source.length, other: record.tokens.predicted.length };
   const short = kinds.filter((kind) => rows[kind] < (own[kind] ?? own.other));

@@ -1,7 +1,8 @@
 // The hypotheses of a sentence, and the tree of all hypotheses that beam search considered.
 
 import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../drawing/dom.js';
-import { askBeams, showHypothesis } from '../transport/effects.js';
+import { askBeams } from '../transport/effects.js';
+import { showHypothesis } from '../transport/views.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { logP } from '../state/labels.js';
 import { strongest } from '../domain/math.js';
@@ -22,7 +23,7 @@ const treeHint = () =>
     say('Tap a token to read why it was kept or pruned and to see its attention.'),
   );
 
-export function createBeams(server) {
+export function createBeams(client) {
   const list = element('ol', { class: 'hl-hypotheses' });
   const tree = element('div');
   const node = section(say('Hypotheses'), list, note(logP()), tree);
@@ -30,28 +31,28 @@ export function createBeams(server) {
     node,
     draw(state, before) {
       const changed = differs(state.home, before.home, ['record', 'beams']);
-      if (changed || state.record !== before.record) drawList(server, list, state);
+      if (changed || state.record !== before.record) drawList(client, list, state);
       // While hypotheses are shown, the tree keeps its scroll position and its focus.
-      if (changed || trainingStep(state) !== trainingStep(before)) drawTree(server, tree, state.home);
+      if (changed || trainingStep(state) !== trainingStep(before)) drawTree(client, tree, state.home);
     },
   };
 }
 
-// The hypotheses of the tree. Without it the best one alone, since the search stops when no other can win: others that it leaves out
-// could come before the next ones that it has. A translation that was forced has its own.
+// The hypotheses of the tree. Without a tree the best hypothesis alone: the search stops when no other can win, so the second
+// one that it knows need not be the second best. A forced translation has hypotheses of its own.
 function hypothesesOf({ shown, record, home }) {
   if (shown?.type === 'forced') return record.hypotheses.slice(0, 1);
   return home.beams?.hypotheses ?? home.record.hypotheses.slice(0, 1);
 }
 
-function drawList(server, list, state) {
+function drawList(client, list, state) {
   const found = hypothesesOf(state);
   const shown = targetIds(state.record).join();
-  const disabled = whyNot(server, 'target') !== null;
+  const disabled = whyNot(client, 'target') !== null;
   replaceKeepingFocus(
     list,
     ...found.map(({ text, ids, score }) => {
-      const show = () => showHypothesis(server, ids);
+      const show = () => showHypothesis(client, ids);
       const words = element('span', { dir: 'auto' }, text === '' ? say('(nothing)') : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
       const number = numberText(say('score {score}', { score: fixed(score) }), { title: scoreTitle() });
@@ -61,9 +62,9 @@ function drawList(server, list, state) {
 }
 
 // The tree belongs to the model's own translation, also while another record is shown.
-function drawTree(server, node, { beams }) {
-  const reason = whyNot(server, 'beams');
-  if (reason) node.replaceChildren(note(refusalIn(server, reason)));
+function drawTree(client, node, { beams }) {
+  const reason = whyNot(client, 'beams');
+  if (reason) node.replaceChildren(note(refusalIn(client, reason)));
   else if (beams)
     replaceKeepingFocus(
       node,
@@ -72,18 +73,18 @@ function drawTree(server, node, { beams }) {
           size: beams.beam_size,
         }),
       ),
-      ...treeOf(server, beams),
+      ...treeOf(client, beams),
     );
-  else node.replaceChildren(actionButton(say('Draw the beam tree'), () => askBeams(server)));
+  else node.replaceChildren(actionButton(say('Draw the beam tree'), () => askBeams(client)));
 }
 
-function treeOf(server, { nodes }) {
+function treeOf(client, { nodes }) {
   const places = placesOf(nodes);
   const steps = Math.max(...nodes.map(({ step }) => step)) + 1;
   const lines = Math.max(...places.map(({ line }) => line)) + 1;
   const best = bestPath(nodes);
   const readout = element('p', { class: 'hl-soft hl-reason' }, treeHint());
-  const buttons = nodes.map((one, index) => nodeOf(server, nodes, index, places[index], best, readout));
+  const buttons = nodes.map((one, index) => nodeOf(client, nodes, index, places[index], best, readout));
   addRovingFocus(buttons, (place, key) => neighbour(nodes, places, place, key));
   const name = sayCount(nodes.length, 'Beam tree of {count} hypothesis', 'Beam tree of {count} hypotheses');
   const attributes = { class: 'hl-tree', role: 'group', 'aria-label': name };
@@ -115,7 +116,7 @@ function bestPath(nodes) {
   return new Set(scores[best] === -Infinity ? [] : pathTo(nodes, best));
 }
 
-function nodeOf(server, nodes, index, { step, line }, best, readout) {
+function nodeOf(client, nodes, index, { step, line }, best, readout) {
   const { token, status, reason, log_probability: chance, score } = nodes[index];
   const path = pathTo(nodes, index).map((at) => nodes[at].token);
   const ids = path.map(({ id }) => id);
@@ -127,8 +128,8 @@ function nodeOf(server, nodes, index, { step, line }, best, readout) {
     score: fixed(score),
   });
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
-  const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const show = () => showHypothesis(server, ids, status);
+  const classes = `hl-node hl-node-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
+  const show = () => showHypothesis(client, ids, status);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
   button.style.left = rem(step * STRIDE);
@@ -143,7 +144,7 @@ function edges(nodes, places, best, steps, lines) {
     const [from, to] = [places[parent], places[index]];
     const [left, right] = [to.step * STRIDE - 16, to.step * STRIDE];
     const line = `M${left} ${middle(from)}C${left + 8} ${middle(from)} ${right - 8} ${middle(to)} ${right} ${middle(to)}`;
-    return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-${status}` })];
+    return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-node-${status}` })];
   });
   const size = [steps * STRIDE, lines * LINE];
   return shape(

@@ -10,17 +10,7 @@ import { refusalIn, whyNot } from '../transport/requests.js';
 import { clamp, largest, sum } from '../domain/math.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { titleOfHeads } from '../state/labels.js';
-import {
-  actionButton,
-  fact,
-  note,
-  numberText,
-  scaleNote,
-  section,
-  shareBar,
-  signedBar,
-  tint,
-} from '../drawing/widgets.js';
+import { fact, note, numberText, offer, scaleNote, section, shareBar, signedBar, tint } from '../drawing/widgets.js';
 import { cellName, rowAt, rowName } from '../drawing/names.js';
 import { createQuestion } from '../instruments/question.js';
 import { scoreSplit } from '../instruments/score_split.js';
@@ -31,15 +21,15 @@ import { say, sayCount, sayParts } from '../locales/language.js';
 
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
-export function createCell(server) {
+export function createCell(client) {
   const parts = { title: element('div'), rest: element('div') };
-  const questions = [scoreSplit, writing].map((one) => createQuestion(server, one));
+  const questions = [scoreSplit, writing].map((one) => createQuestion(client, one));
   const asked = element('div');
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
-      const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'mode'];
-      if (differs(state, before, shown)) drawCell(server, parts, state);
+      const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'valueName'];
+      if (differs(state, before, shown)) drawCell(client, parts, state);
       const isAsked = pinnedCell(state) !== null;
       if (isAsked !== asked.hasChildNodes())
         asked.replaceChildren(...(isAsked ? questions.map(({ node }) => node) : []));
@@ -49,26 +39,19 @@ export function createCell(server) {
 }
 
 // The previous cell stays, in pale colours, until the answer about the next one arrives.
-function drawCell(server, { title, rest }, state) {
-  const reason = whyNoCell(server, state);
+function drawCell(client, { title, rest }, state) {
+  const reason = whyNoCell(client, state);
   const known = isExplained(state);
   for (const node of [title, rest]) node.classList.toggle('hl-stale', !reason && !known);
-  const readers = readersOfPin(server.store, state);
+  const readers = readersOfPin(client.store, state);
   if (!reason && !known && state.busy) return;
   replaceKeepingFocus(rest, ...(known && !reason ? explanation(state) : []), ...readers);
-  if (reason) title.replaceChildren(note(refusalIn(server, reason)));
+  if (reason) title.replaceChildren(note(refusalIn(client, reason)));
   else if (known) title.replaceChildren(...titleOfCell(state));
-  else
-    title.replaceChildren(
-      note(
-        say('This cell is not explained yet.'),
-        ' ',
-        actionButton(say('Explain it'), () => askCell(server)),
-      ),
-    );
+  else title.replaceChildren(offer(say('This cell is not explained yet.'), say('Explain it'), () => askCell(client)));
 }
 
-// The heads that read the pinned cell, also where the server cannot explain it; none for a cell that the mask forbids.
+// The heads that read the pinned cell, also where no explanation can be asked for; none for a cell that the mask forbids.
 function readersOfPin(store, state) {
   const { record, kind, pin } = state;
   if (!isCell(pin) || !isAllowed(record, kind, pin.row, pin.column)) return [];
@@ -76,8 +59,8 @@ function readersOfPin(store, state) {
 }
 
 // Why there is no cell to explain, in one sentence; null if there is one.
-function whyNoCell(server, state) {
-  const reason = whyNot(server, 'cell');
+function whyNoCell(client, state) {
+  const reason = whyNot(client, 'cell');
   if (reason || pinnedCell(state)) return reason;
   if (isMemory(state.record, state.kind))
     return say(

@@ -7,11 +7,11 @@ import { headName, titleOfHeads } from '../state/labels.js';
 import { LIMITS } from '../domain/limits.js';
 import { addressOfCell } from '../state/permalink.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
-import { headOf } from '../state/actions.js';
+import { showHead } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
-import { actionButton, actions, note, numberText, section, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, hitLine, note, numberText, section, shareBar } from '../drawing/widgets.js';
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -22,8 +22,8 @@ const pairsNote = () =>
     { count: LIMITS.sentences },
   );
 
-export function createExamples(server) {
-  const { store } = server;
+export function createExamples(client) {
+  const { store } = client;
   const box = element('textarea', {
     class: 'hl-box',
     rows: 2,
@@ -31,9 +31,9 @@ export function createExamples(server) {
     placeholder: say('Paste up to {count} sentences, one a line, or a text', { count: MOST_SENTENCES }),
     'aria-label': say('Your text'),
   });
-  const read = (sentences) => sentences.length > 0 && askExamples(server, sentences.slice(0, MOST_SENTENCES));
-  const own = actionButton(say('Read them'), () => read(sentencesOf(box.value)));
-  const project = actionButton('', () => read(aboutModel(store.get()).everyday));
+  const ask = (sentences) => sentences.length > 0 && askExamples(client, sentences.slice(0, MOST_SENTENCES));
+  const own = actionButton(say('Read them'), () => ask(sentencesOf(box.value)));
+  const project = actionButton('', () => ask(aboutModel(store.get()).everyday));
   const progress = note();
   const result = element('div');
   const title = element('h3', {}, say('What does this head do in other sentences?'));
@@ -43,7 +43,7 @@ export function createExamples(server) {
     draw(state, before) {
       if (!differs(state, before, INPUTS)) return;
       const { everyday } = aboutModel(state);
-      const reason = whyNot(server, 'examples');
+      const reason = whyNot(client, 'examples');
       box.disabled = own.disabled = project.disabled = reason !== null;
       project.hidden = !everyday;
       project.textContent = sayCount(
@@ -51,7 +51,7 @@ export function createExamples(server) {
         'Or {count} sentence of the project',
         'Or {count} sentences of the project',
       );
-      progress.textContent = reason === null ? progressOf(server, state) : refusalIn(server, reason);
+      progress.textContent = reason === null ? progressOf(client, state) : refusalIn(client, reason);
       replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
     },
   };
@@ -118,17 +118,7 @@ function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
     const [token, reads] = kind === 'encoder' ? [source[row], null] : [predicted[row], tokenOf(read[row])];
     const to = tokenOf(kind === 'decoder' ? read[column] : source[column]);
     const href = addressOfCell(state, sentences[place], { kind, layer, head, row, column });
-    const names = element('span', {}, ...cellName({ token: tokenOf(token), reads }, to));
-    const sentence = element(
-      'span',
-      { class: 'hl-soft hl-hit-sentence', dir: 'auto' },
-      nameInvisible(sentences[place]),
-    );
-    return element(
-      'li',
-      {},
-      element('a', { class: 'hl-choice hl-hit', href }, names, numberText(fixed(weight)), sentence),
-    );
+    return hitLine(href, cellName({ token: tokenOf(token), reads }, to), fixed(weight), sentences[place]);
   });
   return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
 }
@@ -161,7 +151,7 @@ function pairsOf({ pairs }) {
 
 function alikeOf(store, kind, { alike }) {
   const lines = alike.map(({ layer, head, distance }) => {
-    const open = () => store.change(headOf({ kind, layer, head }));
+    const open = () => store.change(showHead(store.get(), [kind, layer, head]));
     return element('li', {}, createButton('hl-choice', open, {}, headName(layer, head), numberText(fixed(distance))));
   });
   return element('ol', { 'aria-label': say('Heads most alike') }, ...lines);

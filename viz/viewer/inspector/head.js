@@ -18,10 +18,10 @@ import { createFinder } from '../corpus/finder.js';
 import { differingHeads } from './rankings.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
-export function createHeadCard(server) {
+export function createHeadCard(client) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
-  const ofRemoval = createQuestion(server, removal);
-  const questions = [createQuestion(server, { ...corpus, create: createCorpusCard }), createFinder(server), ofRemoval];
+  const ofRemoval = createQuestion(client, removal);
+  const questions = [createQuestion(client, { ...corpus, create: createCorpusCard }), createFinder(client), ofRemoval];
   return {
     node: element('div', {}, differences, card.role, ...questions.map(({ node }) => node), card.rest),
     draw(state, before) {
@@ -29,7 +29,7 @@ export function createHeadCard(server) {
       if (moved) drawCard(card, state);
       ofRemoval.node.hidden = isMemory(state.record, state.kind);
       if (moved || differs(state, before, ['sideB', 'beside']))
-        replaceKeepingFocus(differences, ...differingHeads(server.store, state));
+        replaceKeepingFocus(differences, ...differingHeads(client.store, state));
       for (const one of questions) one.draw(state, before);
     },
   };
@@ -58,7 +58,6 @@ function drawCard({ role, rest }, state) {
 function measuresOfHeads(state, open) {
   const heads = chosenHeads(state);
   const { rows } = axes(state.record, state.kind);
-  const known = measuresOf(state.record).filter(({ name }) => meanOf(state, name, heads) !== null);
   const roles = [...new Set(heads.map(([kind, layer, head]) => state.record.roles[kind][layer][head]))];
   return element(
     'details',
@@ -73,7 +72,7 @@ function measuresOfHeads(state, open) {
         'Over the {count} rows of this sentence. Each tick is one head of this kind.',
       ),
     ),
-    ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
+    ...measuresOf(state.record).map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
   );
 }
 
@@ -208,11 +207,13 @@ function meanOf({ record, kind }, name, heads) {
   return values.length === 0 ? null : sum(values) / values.length;
 }
 
+// Null where the measure has no meaning.
 function rowOfMeasure(state, heads, measure, open) {
   const { record, kind } = state;
   const { name, label, unit, digits, maximum, definition } = measure;
+  const mean = meanOf(state, name, heads);
+  if (mean === null) return null;
   const all = record.measures[kind][name].flat().filter((value) => value !== null);
-  const value = meanOf(state, name, heads);
   const [least, most] = [Math.min(...all), Math.max(...all)];
   const ends = { least: fixed(least, digits), most: fixed(most, digits) };
   const range = sayCount(
@@ -228,8 +229,8 @@ function rowOfMeasure(state, heads, measure, open) {
       'summary',
       {},
       element('span', {}, label),
-      rug(all, value, maximum ?? (most || 1)),
-      numberText(`${fixed(value, digits)}${unit}${offsetText(state, measure, heads)}`),
+      rug(all, mean, maximum ?? (most || 1)),
+      numberText(`${fixed(mean, digits)}${unit}${offsetText(state, measure, heads)}`),
     ),
     note(`${definition} ${sampleText(state, measure, heads)} ${range}`),
   );

@@ -1,26 +1,25 @@
 // How the head on screen got its role: the measure of the role at each saved step of the training.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
-import { askTrainingHeads } from '../transport/effects.js';
+import { askTrainingHeads } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfHeads } from '../state/labels.js';
-import { measuresOf } from '../state/measures.js';
+import { labelOfMeasure } from '../state/measures.js';
 import { nearestRole, offsetsOf } from '../domain/roles.js';
 import { chosenHeads } from '../domain/heads.js';
 import { trainingStep } from '../state/queries.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
-import { drawChart, endsOf } from '../drawing/line_chart.js';
+import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
-export function drawHeadCurve(server, node, state, training) {
+export function drawHeadCurve(client, node, state, training) {
   const sentence = trainingStep(state)?.sentence ?? 0;
   const heads = chosenHeads(state);
   const found = training.heads.get(sentence);
   const title = element('h3', {}, say('The head on screen'));
   if (heads.length > 1) return node.replaceChildren(title, note(say('Choose one head to see how it got its role.')));
-  const ask = () => askTrainingHeads(server, sentence);
+  const ask = () => askTrainingHeads(client, sentence);
   node.replaceChildren(
     title,
     note(titleOfHeads(state)),
@@ -31,6 +30,7 @@ export function drawHeadCurve(server, node, state, training) {
   return undefined;
 }
 
+/** @type {(state: State, one: Head, training: any) => Element[]} */
 function curveOf(state, one, training) {
   const { steps, found } = training;
   const { record } = state;
@@ -38,29 +38,26 @@ function curveOf(state, one, training) {
   const roles = found.map((step) => step.roles[kind][layer][head]);
   const last = { ...found.at(-1), definitions: record.definitions };
   const final = roles.at(-1);
-  const role = final === 'mixed' ? nearestRole(last, one).role : final;
-  const { measure, least, offset } = record.definitions.roles[role];
-  const offsets = offsetsOf(record.definitions.measures, measure);
+  const role = final === 'mixed' ? nearestRole(last, one)?.role : final;
+  const { measures, roles: definitions } = record.definitions;
+  if (!role || !definitions[role].measure) return [note(alignedSince(record, training))]; // no measure has a meaning for it
+  const { measure, least, offset } = definitions[role];
+  const offsets = offsetsOf(measures, measure);
   const line = (name) => ({
-    name: labelOf(record, name),
+    name: labelOfMeasure(record, name),
     points: steps.flatMap((step, place) => {
       const table = found[place].measures[kind];
-      const isOther = name === measure && offset !== null && table[offsets][layer][head] !== offset;
-      return isOther ? [] : [[step, table[name][layer][head]]];
+      const isOther = offset !== null && offsets !== null && table[offsets][layer][head] !== offset;
+      return name === measure && isOther ? [] : [[step, table[name][layer][head]]];
     }),
   });
   const threshold = { name: say('threshold'), points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
   const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
-  const axis = {
-    first: steps[0],
-    last: steps.at(-1),
-    marked: trainingStep(state)?.step ?? steps.at(-1),
-    ends: endsOf(training),
-  };
+  const axis = axisOfSteps(steps, trainingStep(state)?.step ?? steps.at(-1), training);
   return [
     note(alignedSince(record, training)),
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
-    drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
+    drawChart(labelOfMeasure(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
   ];
 }
 
@@ -87,8 +84,4 @@ function sinceWhen(role, least, first, stays) {
         'At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time; at the last step it does not.',
         values,
       );
-}
-
-function labelOf(record, name) {
-  return measuresOf(record).find((measure) => measure.name === name).label;
 }

@@ -45,10 +45,10 @@ const TAB_NAMES = {
 const OF_STATUS = ['busy', 'waiting', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
-export function createInspector(server) {
-  const { store } = server;
+export function createInspector(client) {
+  const { store } = client;
   inspectors += 1;
-  const panels = TABS.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
+  const panels = TABS.map((id) => createPanel(client, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
   addRovingFocus(tabs, (place, key) => {
     const to = {
@@ -62,7 +62,7 @@ export function createInspector(server) {
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, OF_STATUS)) drawStatus(server, status, state);
+    if (differs(state, before, OF_STATUS)) drawStatus(client, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -75,23 +75,24 @@ export function createInspector(server) {
 }
 
 // The step: its likeliest tokens, why they are likely, the hypotheses, and a translation by the person.
-function createStep(server) {
+function createStep(client) {
   const parts = [
-    createNextTokens(server),
-    ...[routes, contributions, lens, wordLinks].map((one) => createQuestion(server, one)),
-    createBeams(server),
-    createOwnTranslation(server),
+    createNextTokens(client),
+    ...[routes, contributions, lens, wordLinks].map((one) => createQuestion(client, one)),
+    createBeams(client),
+    createOwnTranslation(client),
   ];
   const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
   return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
 }
 
-function createPanel(server, id, name) {
-  const { node, draw } = CREATE[id](server);
-  const open = () => server.store.change({ panel: id });
+function createPanel(client, id, name) {
+  const { node, draw } = CREATE[id](client);
+  const open = () => client.store.change({ panel: id });
   const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]());
   const attributes = { role: 'tabpanel', id: name, 'aria-labelledby': `${name}-tab`, hidden: true };
   const body = element('div', { class: `hl-scroll hl-panel-body hl-panel-${id}`, ...attributes }, node);
+  explainTerms(body);
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
@@ -110,7 +111,6 @@ function drawPanels(panels, state) {
     const before = panel.drawn;
     panel.drawn = state;
     panel.draw(state, before);
-    explainTerms(panel.body);
   }
 }
 

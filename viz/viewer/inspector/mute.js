@@ -1,12 +1,12 @@
 // The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
 // all heads matter.
-// @ts-nocheck
 
 import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
-import { askImportance, showMuted } from '../transport/effects.js';
+import { askImportance } from '../transport/effects.js';
+import { showMuted } from '../transport/views.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { sum } from '../domain/math.js';
-import { givenIds } from '../domain/payload.js';
+import { forcedIds } from '../domain/payload.js';
 import { baselineGiven, isOutcome } from '../state/mutes.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
@@ -21,12 +21,12 @@ import { pruning } from '../instruments/pruning.js';
 import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
 
-export function createMute(server) {
+export function createMute(client) {
   const choices = element('section', { class: 'hl-part' });
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
-  const baseline = createBaseline(server);
-  const ofPruning = createQuestion(server, pruning);
+  const baseline = createBaseline(client);
+  const ofPruning = createQuestion(client, pruning);
   return {
     node: element(
       'div',
@@ -40,34 +40,39 @@ export function createMute(server) {
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
-      if (moved) drawChoices(server, choices, state);
+      if (moved) drawChoices(client, choices, state);
       baseline.draw(state, before);
       ofPruning.draw(state, before);
       const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
-      if (moved || changed) drawOutcome(server, outcome, state);
-      if (moved || changed || source.importance !== former.importance) drawImportance(server, map, state);
+      if (moved || changed) drawOutcome(client, outcome, state);
+      if (moved || changed || source.importance !== former.importance) drawImportance(client, map, state);
     },
   };
 }
 
 // The groups of heads that one button mutes or unmutes.
+/** @type {(state: State) => [label: string, heads: readonly Head[]][]} */
 function groupsOf(state) {
   const { kind, layer, head, record, selection } = state;
   const { layers, heads } = record.attention[kind];
-  const row = Array.from({ length: heads }, (_, each) => [kind, layer, each]);
-  const column = Array.from({ length: layers }, (_, each) => [kind, each, head]);
-  const one = selection.length === 0 && head !== null;
+  /** @type {(length: number, headAt: (place: number) => Head) => Head[]} */
+  const list = (length, headAt) => Array.from({ length }, (_, place) => headAt(place));
+  /** @type {[string, Head[]]} */
+  const ofLayer = [say('All of layer {layer}', { layer: layer + 1 }), list(heads, (each) => [kind, layer, each])];
+  if (selection.length > 0) return [[say('The {count} chosen', { count: selection.length }), selection], ofLayer];
+  if (head === null) return [ofLayer];
+  const names = { head: head + 1 };
+  const column = list(layers, (each) => [kind, each, head]);
   return [
-    one && [say('Head {head}', { head: head + 1 }), chosenHeads(state)],
-    selection.length > 0 && [say('The {count} chosen', { count: selection.length }), selection],
-    [say('All of layer {layer}', { layer: layer + 1 }), row],
-    one && layers > 1 && [say('Head {head} of each layer', { head: head + 1 }), column],
-  ].filter(Boolean);
+    [say('Head {head}', names), chosenHeads(state)],
+    ofLayer,
+    ...(layers > 1 ? [/** @type {[string, Head[]]} */ ([say('Head {head} of each layer', names), column])] : []),
+  ];
 }
 
-function drawChoices(server, node, state) {
-  const { store } = server;
-  const reason = whyNot(server, 'mute');
+function drawChoices(client, node, state) {
+  const { store } = client;
+  const reason = whyNot(client, 'mute');
   const toggle = (heads) => store.change(toggleMute(store.get(), heads));
   const buttons = groupsOf(state).map(([label, heads]) =>
     actionButton(label, () => toggle(heads), {
@@ -93,12 +98,13 @@ function drawChoices(server, node, state) {
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );
-  if (reason) node.append(note(refusalIn(server, reason)));
+  if (reason) node.append(note(refusalIn(client, reason)));
 }
 
 // What was measured of each head alone.
+/** @type {(measured: { instead: Instead; baseline?: MuteBaseline }) => string} */
 function changeText({ instead, baseline }) {
-  if (instead.baseline === 'mean')
+  if (baseline?.name === 'mean')
     return sayCount(
       baseline.sentences,
       'Change of the log-probability of this translation, in nats, if one head gives its mean over {count} sentence, in all rows.',
@@ -113,12 +119,12 @@ function changeText({ instead, baseline }) {
 }
 
 // Why the heads cannot be tried, in one sentence; null if they can.
-function whyNoImportance(server, state) {
+function whyNoImportance(client, state) {
   if (baselineGiven(state) === null) return say('Type another sentence above.');
-  return whyNot(server, 'importance');
+  return whyNot(client, 'importance');
 }
 
-function drawOutcome(server, node, state) {
+function drawOutcome(client, node, state) {
   const { muted, mutes, record } = sourceView(state);
   const { baseline, sentence } = state.instead;
   const lacksSentence = mutes.length > 0 && baseline === 'sentence' && sentence === '';
@@ -137,39 +143,39 @@ function drawOutcome(server, node, state) {
     ...givenNote(record),
     ...changeOf(record, muted),
     ...changesOfTokens(record, muted),
-    actions(showButton(server, state, muted)),
+    actions(showButton(client, state, muted)),
   );
   return undefined;
 }
 
 // What the translations with and without the heads have in common from the start.
 function givenNote(record) {
-  const given = givenIds(record).length;
+  const given = forcedIds(record).length;
   if (given === 0) return [];
   if (given === record.tokens.predicted.length)
     return [note(say('All tokens are given, so the words stay and only their probabilities change.'))];
   return [note(sayCount(given, '{count} forced token stays.', '{count} forced tokens stay.'))];
 }
 
-function showButton(server, state, muted) {
-  const { store } = server;
+function showButton(client, state, muted) {
+  const { store } = client;
   if (state.record === muted.record)
     return actionButton(say('Show it without muting'), () => store.change(closeView(store.get())));
-  return actionButton(say('Show its attention'), () => showMuted(server, muted));
+  return actionButton(say('Show its attention'), () => showMuted(client, muted));
 }
 
-function drawImportance(server, node, state) {
+function drawImportance(client, node, state) {
   const { importance, record } = sourceView(state);
   const changes = importanceOf({ ...state, importance });
   if (changes)
     return replaceKeepingFocus(
       node,
       note(changeText({ ...importance, instead: state.instead })),
-      ...headMap(server.store, state, changes),
+      ...headMap(client.store, state, changes),
       element('h4', {}, say('The most important heads for this translation')),
-      headList(server.store, changes),
+      headList(client.store, changes),
     );
-  const reason = whyNoImportance(server, state);
+  const reason = whyNoImportance(client, state);
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
   const isUsual = state.instead.baseline === 'zero' && state.instead.row === null;
@@ -180,11 +186,11 @@ function drawImportance(server, node, state) {
       );
   replaceKeepingFocus(
     node,
-    note(reason === null ? invitation : refusalIn(server, reason)),
+    note(reason === null ? invitation : refusalIn(client, reason)),
     actions(
       actionButton(
         sayCount(count, 'Try all {count} head', 'Try all {count} heads'),
-        () => askImportance(server),
+        () => askImportance(client),
         attributes,
       ),
     ),

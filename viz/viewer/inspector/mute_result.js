@@ -30,10 +30,8 @@ export function changeOf(record, { differences }) {
   const change = sum(differences);
   return [
     fact(say('log p of the translation before'), `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('span', {}, say('changes by')),
+    fact(
+      say('changes by'),
       element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change)),
     ),
   ];

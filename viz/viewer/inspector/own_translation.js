@@ -1,7 +1,7 @@
 // A translation by the person, scored by the model and compared with the model's own.
 
 import { element, replaceKeepingFocus } from '../drawing/dom.js';
-import { compareWithReference, scoreTranslation, showReference } from '../transport/effects.js';
+import { compareWithReference, scoreTranslation, showReference } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
@@ -9,10 +9,10 @@ import { differs } from '../state/queries.js';
 import { actionButton, actions, note, numberText, section, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
-export function createOwnTranslation(server) {
+export function createOwnTranslation(client) {
   const texts = { placeholder: say('How would you translate it?'), 'aria-label': say('Your own translation') };
   const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', ...texts });
-  const submit = () => score(server, box.value.trim(), result);
+  const submit = () => score(client, box.value.trim(), result);
   box.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -25,20 +25,20 @@ export function createOwnTranslation(server) {
   return {
     node,
     draw(state, before) {
-      const reason = whyNot(server, 'score');
+      const reason = whyNot(client, 'score');
       box.disabled = button.disabled = reason !== null;
-      hint.textContent = refusalIn(server, reason ?? '');
-      if (differs(state.home, before.home, ['record', 'scored'])) drawResult(server, result, state.home);
+      hint.textContent = refusalIn(client, reason ?? '');
+      if (differs(state.home, before.home, ['record', 'scored'])) drawResult(client, result, state.home);
     },
   };
 }
 
-async function score(server, text, result) {
+async function score(client, text, result) {
   if (text === '') return;
-  if (await scoreTranslation(server, text)) result.scrollIntoView({ block: 'nearest' }); // below the visible part
+  if (await scoreTranslation(client, text)) result.scrollIntoView({ block: 'nearest' }); // below the visible part
 }
 
-function drawResult(server, node, { record, scored }) {
+function drawResult(client, node, { record, scored }) {
   if (!scored) return node.replaceChildren();
   const words = new Set(wordsIn(record));
   const isDisjoint = !wordsIn(scored).some((word) => words.has(word));
@@ -47,8 +47,8 @@ function drawResult(server, node, { record, scored }) {
     ...sideOf(say('the model’s'), say('Log-probability of each token, the model’s'), record),
     ...sideOf(say('yours'), say('Log-probability of each token, yours'), scored),
     actions(
-      actionButton(say('Show its attention'), () => showReference(server)),
-      actionButton(say('Difference in the matrix'), () => compareWithReference(server), { disabled: isDisjoint }),
+      actionButton(say('Show its attention'), () => showReference(client)),
+      actionButton(say('Difference in the matrix'), () => compareWithReference(client), { disabled: isDisjoint }),
     ),
     note(
       say(

@@ -1,12 +1,11 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
-// @ts-nocheck
 
 import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName, headName, kindName } from '../state/labels.js';
 import { headsByDifference, recordOfB } from '../state/comparison.js';
 import { axes, cellOfAllHeads } from '../domain/payload.js';
-import { chooseKind, headOf } from '../state/actions.js';
+import { showHead } from '../state/actions.js';
 import { placesOfPin } from '../state/queries.js';
 import { note, numberText, section, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
@@ -46,7 +45,7 @@ function isShown({ layer, head }, shown) {
 
 function lineOf(store, kind, one, shown) {
   const { layer, head, value } = one;
-  const open = () => store.change(headOf({ kind, layer, head }));
+  const open = () => store.change(showHead(store.get(), [kind, layer, head]));
   return rankedLine(open, headName(layer, head), value, isShown(one, shown));
 }
 
@@ -58,13 +57,14 @@ function rankedLine(open, name, value, isPressed) {
 // The heads that differ most between A and B, of all kinds; nothing without a B, or if both share too few tokens.
 export function differingHeads(store, state) {
   const other = recordOfB(state);
-  const ranked = other ? headsByDifference(state.record, other) : [];
+  if (!other) return [];
+  const ranked = headsByDifference(state.record, other);
   if (ranked.length === 0) return [];
   const isOtherModel = other.model.name !== state.record.model.name;
-  const lines = ranked.slice(0, LISTED).map(({ head: [kind, layer, head], value }) => {
-    const open = () => store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
-    const isPressed = kind === state.kind && isShown({ layer, head }, state);
-    return rankedLine(open, `${kindName(kind)}, ${headName(layer, head)}`, value, isPressed);
+  const lines = ranked.slice(0, LISTED).map(({ head: one, value }) => {
+    const [kind, layer, head] = one;
+    const open = () => store.change(showHead(store.get(), one));
+    return rankedLine(open, fullHeadName(one), value, kind === state.kind && isShown({ layer, head }, state));
   });
   return [
     section(

@@ -1,52 +1,55 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
-// @ts-nocheck
 
 import { element, readable } from '../drawing/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';
+import { askTraining, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
-import { drawChart, endsOf } from '../drawing/line_chart.js';
+import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
+
+/** @typedef {[name: () => string, key: string, range?: [number, number]]} Curve */
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
 const FOLLOW = 5000; // milliseconds between two looks at a run that goes on
+/** @type {Curve[]} */
 const LOSSES = [
   [() => say('training'), 'train/loss'],
   [() => say('validation'), 'validation/loss'],
 ];
+/** @type {Curve[]} */
 const SCORES = [
   [() => 'BLEU', 'validation/bleu'],
   [() => say('Unseen words right, %'), 'validation/exact_match', [0, 100]],
 ];
 
-export function createTraining(server) {
+export function createTraining(client) {
   const node = element('div');
   const charts = element('section', { class: 'hl-part' });
   const picture = element('canvas', { class: 'hl-step-picture', role: 'img' });
-  const controls = createControls(server, picture);
+  const controls = createControls(client, picture);
   const curve = element('section', { class: 'hl-part' });
   setInterval(() => {
-    const state = server.store.get();
-    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) readTrainingAgain(server);
+    const state = client.store.get();
+    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) fetchTrainingAgain(client);
   }, FOLLOW);
   return {
     node,
     draw(state, before) {
       if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', 'theme', ...HEAD])) return;
       const training = trainingOf(state);
-      if (!training?.steps.length) return drawNothing(server, node, state);
+      if (!training?.steps.length) return drawNothing(client, node, state);
       if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts, curve);
       controls.draw(state, before);
       drawPicture(picture, state);
       if (differs(state, before, ['record', 'trainings', 'shown', ...HEAD]))
-        drawHeadCurve(server, curve, state, training);
+        drawHeadCurve(client, curve, state, training);
       if (training !== trainingOf(before) || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
       return undefined;
     },
@@ -61,18 +64,18 @@ function noticeOf(training) {
   return training && tell(training.said ?? training.notice);
 }
 
-function drawNothing(server, node, state) {
-  const reason = whyNot(server, 'training') ?? noticeOf(trainingOf(state));
-  if (reason) node.replaceChildren(note(refusalIn(server, reason)));
+function drawNothing(client, node, state) {
+  const reason = whyNot(client, 'training') ?? noticeOf(trainingOf(state));
+  if (reason) node.replaceChildren(note(refusalIn(client, reason)));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
       note(say('The training record has not been read.')),
-      actionButton(say('Read it'), () => askTraining(server)),
+      actionButton(say('Read it'), () => askTraining(client)),
     );
 }
 
-// The step of the slider: the one on screen, or the last one, which is the finished model.
+// The step of the slider: the step on screen, or the last step, which is the finished model.
 function stepShown(state) {
   return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
 }
@@ -85,21 +88,21 @@ function sentenceShown(state) {
 function drawPicture(canvas, { record, kind, layer, head, theme }) {
   const shown = head ?? 0;
   drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, shown), theme);
-  canvas.setAttribute('aria-label', `${kindName(kind)}, ${headName(layer, shown)}`);
+  canvas.setAttribute('aria-label', fullHeadName([kind, layer, shown]));
 }
 
-function createControls(server, picture) {
-  const { store } = server;
+function createControls(client, picture) {
+  const { store } = client;
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': say('Sentence') });
   const name = say('Saved step of the training');
   const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': name });
-  const player = createPlayer(server);
-  choice.addEventListener('change', () => showTrainingStep(server, stepShown(store.get()), Number(choice.value)));
+  const player = createPlayer(client);
+  choice.addEventListener('change', () => showTrainingStep(client, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
     const state = store.get();
     player.stop();
-    showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
+    showTrainingStep(client, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
   const hint = note(
     say(
@@ -164,8 +167,9 @@ function earlierTexts({ earlier = [] }) {
 }
 
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
-function createPlayer(server) {
-  const { store } = server;
+function createPlayer(client) {
+  const { store } = client;
+  /** @type {object | null} */
   let playing = null; // one object for each run: a stopped one may wake while the next one goes on
   const node = actionButton(say('Play'), () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
@@ -179,7 +183,7 @@ function createPlayer(server) {
     const { steps } = trainingOf(store.get());
     const from = steps.indexOf(stepShown(store.get()));
     for (let at = from === steps.length - 1 ? 0 : from + 1; playing === mine && at < steps.length; at += 1) {
-      const shown = await showTrainingStep(server, steps[at], sentenceShown(store.get()));
+      const shown = await showTrainingStep(client, steps[at], sentenceShown(store.get()));
       if (!shown) break;
       await new Promise((done) => setTimeout(done, PAUSE));
       if (trainingStep(store.get())?.step !== steps[at]) break; // the person opened something else
@@ -190,8 +194,10 @@ function createPlayer(server) {
 }
 
 function drawCharts(node, state) {
-  const { curves, goes_on: goesOn } = trainingOf(state);
-  const notice = noticeOf(trainingOf(state));
+  const training = trainingOf(state);
+  const { curves, goes_on: goesOn } = training;
+  const notice = noticeOf(training);
+  /** @type {(curve: Curve) => { key: string; range: [number, number] | null; name: string; points: [number, number][] }} */
   const curve = ([name, key, range = null]) => ({
     key,
     range,
@@ -204,38 +210,27 @@ function drawCharts(node, state) {
   const scores = SCORES.map(curve).filter(({ points }) => points.length > 1);
   const score = scores.length > 1 ? scores.find(({ points }) => points.some(([, value]) => value > 0)) : scores[0];
   const steps = curves.map(({ step }) => step);
-  const axis = {
-    first: Math.min(...steps),
-    last: Math.max(...steps),
-    marked: stepShown(state),
-    ends: endsOf(trainingOf(state)),
-  };
-  node.replaceChildren(
-    ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
-    ...(losses.length > 1
-      ? [
-          note(
-            say(
-              'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
-            ),
-          ),
-        ]
-      : []),
-    ...(score
-      ? [drawChart(score.name, [score], { ...axis, range: score.range, format: (value) => fixed(value, 1) })]
-      : []),
-    ...(score?.key === 'validation/bleu'
-      ? [
-          note(
-            say(
-              'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
-            ),
-          ),
-        ]
-      : []),
-    ...(notice ? [note(notice)] : []),
-    ...(goesOn
-      ? [note(say('This training goes on. Its curves and saved steps arrive here as they are written.'))]
-      : []),
-  );
+  const axis = axisOfSteps(steps, stepShown(state), training);
+  /** @type {(title: string, lines: object[], digits: number, range?: number[] | null) => Element} */
+  const chart = (title, lines, digits, range = null) =>
+    drawChart(title, lines, { ...axis, range, format: (value) => fixed(value, digits) });
+  const parts = [
+    losses.length > 0 && chart(say('Loss'), losses, 2),
+    losses.length > 1 &&
+      note(
+        say(
+          'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
+        ),
+      ),
+    score && chart(score.name, [score], 1, score.range),
+    score?.key === 'validation/bleu' &&
+      note(
+        say(
+          'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
+        ),
+      ),
+    notice && note(notice),
+    goesOn && note(say('This training goes on. Its curves and saved steps arrive here as they are written.')),
+  ];
+  node.replaceChildren(...parts.filter(Boolean));
 }

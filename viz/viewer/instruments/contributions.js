@@ -1,13 +1,13 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model. With two sides, the other word
-// can be the one that side B has in its place: then the parts are those that decide which of both words is written.
+// can be the word that side B has in its place: then the parts decide which of both words is written.
 
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
-import { oppositeWord } from '../state/comparison.js';
-import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
+import { wordOfOtherSide } from '../state/comparison.js';
+import { choiceTabs, numberText, note, signedLine } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
@@ -65,11 +65,12 @@ function contributionsOf(state) {
 
 // The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
 // two words.
+/** @type {(state: State) => number | null} */
 export function otherWord(state) {
   const { record, step, other, side } = state;
   const { id: word } = record.tokens.predicted[step];
-  const opposite = oppositeWord(state);
-  if (opposite !== null && other === (side === 'B' ? word : opposite.id)) return opposite.id;
+  const ofOtherSide = wordOfOtherSide(state);
+  if (ofOtherSide !== null && other === (side === 'B' ? word : ofOtherSide.id)) return ofOtherSide.id;
   return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
@@ -77,9 +78,9 @@ export function otherWord(state) {
 function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];
-  const opposite = oppositeWord(state);
-  const likely = (record.alternatives[step] ?? []).filter(({ id }) => id !== word && id !== opposite?.id);
-  const others = opposite === null ? likely : [opposite, ...likely];
+  const ofOtherSide = wordOfOtherSide(state);
+  const likely = (record.alternatives[step] ?? []).filter(({ id }) => id !== word && id !== ofOtherSide?.id);
+  const others = ofOtherSide === null ? likely : [ofOtherSide, ...likely];
   const options = others.map((one) =>
     element('option', { value: one.id }, say('and not “{word}”', { word: visible(one) })),
   );
@@ -89,7 +90,7 @@ function chooserOf(store, state) {
     element('option', { value: '' }, say('by itself')),
     ...options,
   );
-  choice.value = otherWord(state) ?? '';
+  choice.value = String(otherWord(state) ?? '');
   choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
   return element(
     'label',
@@ -99,13 +100,13 @@ function chooserOf(store, state) {
   );
 }
 
-// The lead of A's word in A and of B's word in B together: what each part gives to write the one here and the other there. Null
-// until B has answered.
+// The lead of A's word in A plus the lead of B's word in B: how much each part helps to write A's word in A and B's word in B.
+// Null until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (
     other === undefined ||
-    oppositeWord(state)?.id !== other ||
+    wordOfOtherSide(state)?.id !== other ||
     asked?.question.word !== other ||
     asked.question.other !== word
   )
@@ -205,12 +206,11 @@ function meaningOf(other, logit) {
 function mapOf(store, state, answer, path, draw) {
   const values =
     path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
-  const buttons = Object.entries(PATHS).map(([name, [label]]) =>
-    actionButton(label(), () => draw(name), { 'aria-pressed': String(name === path) }),
-  );
+  /** @type {[string, string][]} */
+  const entries = Object.entries(PATHS).map(([name, [label]]) => [name, label()]);
   return [
     element('h4', {}, say('Which head?')),
-    tabs(say('Which path'), ...buttons),
+    choiceTabs(say('Which path'), entries, path, draw),
     note(PATHS[path][1]()),
     ...headMap(store, state, values),
     element('h4', {}, say('The heads that count most here')),

@@ -2,13 +2,13 @@
 
 import { createButton, element } from '../drawing/dom.js';
 import { KINDS } from '../domain/payload.js';
-import { chooseKind, headOf } from '../state/actions.js';
+import { showHead } from '../state/actions.js';
 import { isMuted } from '../state/queries.js';
 import { forPointer, signed } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName, kindName } from '../state/labels.js';
 import { largest } from '../domain/math.js';
 import { isTaught, taughtName } from '../domain/roles.js';
-import { actionButton, addRovingFocus, numberText, tint } from '../drawing/widgets.js';
+import { actionButton, addGridFocus, numberText, tint } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LISTED = 5;
@@ -19,6 +19,7 @@ const mapHint = () =>
   );
 
 // `values` is { encoder, decoder, cross }, [layer][head] each.
+/** @type {(store: Store, state: State, values: ByKind<number[][]>) => Element[]} */
 export function headMap(store, state, values) {
   const most = largest(Object.values(values).flat(2));
   const readout = element(
@@ -31,7 +32,7 @@ export function headMap(store, state, values) {
   return [...grids, readout, scaleOf(most)];
 }
 
-// The heads with the least ranks first, as buttons that choose them; the rank is the value unless it is said.
+// The heads of the lowest ranks, as buttons that choose them. The rank of a head is its value, unless `rankOf` says otherwise.
 /** @type {(store: Store, values: any, rankOf?: (value: number) => number) => HTMLElement} */
 export function headList(store, values, rankOf = (value) => value) {
   const all = KINDS.flatMap((kind) =>
@@ -41,13 +42,10 @@ export function headList(store, values, rankOf = (value) => value) {
   return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
 }
 
-function choose(store, [kind, layer, head]) {
-  store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
-}
-
-function fullName({ record }, [kind, layer, head]) {
-  const name = `${kindName(kind)}, ${headName(layer, head)}`;
-  return isTaught(record, kind, layer, head) ? `${name}, ${taughtName()}` : name;
+/** @type {(state: { record: TranslationRecord | null }, head: Head) => string} */
+function fullName({ record }, head) {
+  const name = fullHeadName(head);
+  return record && isTaught(record, ...head) ? `${name}, ${taughtName()}` : name;
 }
 
 // A finger that has chosen a head reads its value here.
@@ -66,10 +64,7 @@ function gridOf(store, state, kind, table, most, readout) {
   const cells = table.map((row, layer) =>
     row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)),
   );
-  addRovingFocus(cells.flat(), (place, key) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
-    return step === undefined ? null : place + step;
-  });
+  addGridFocus(cells);
   const rows = cells.map((row, layer) => {
     const number = element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1));
     return element('div', { role: 'row', class: 'hl-map-row' }, number, ...row);
@@ -92,7 +87,7 @@ function cellOf(store, state, one, value, most, readout) {
   const pointAt = forPointer(showValue, null); // a finger may only scroll
   const attributes = { ...names, onpointerenter: pointAt, onfocus: showValue };
   const cell = tint(
-    createButton('hl-map-cell', () => choose(store, one), attributes),
+    createButton('hl-map-cell', () => store.change(showHead(store.get(), one)), attributes),
     value,
     most,
   );
@@ -111,7 +106,8 @@ function scaleOf(most) {
 }
 
 function headLine(store, { head, value }) {
-  const button = actionButton(fullName(store.get(), head), () => choose(store, head), { class: 'hl-choice' });
+  const open = () => store.change(showHead(store.get(), head));
+  const button = actionButton(fullName(store.get(), head), open, { class: 'hl-choice' });
   button.append(numberText(signed(value)));
   return element('li', {}, button);
 }

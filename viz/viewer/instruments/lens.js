@@ -5,7 +5,7 @@ import { targetIds } from '../domain/payload.js';
 import { isJacobianFirst } from '../domain/lens.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { fixed, percent } from '../drawing/numbers.js';
-import { actionButton, note, numberText, shareBar, tabs } from '../drawing/widgets.js';
+import { choiceTabs, note, numberText, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
 export const lens = {
@@ -40,12 +40,11 @@ function contentOf(state, answer, { view, place }, choose) {
   const views = answer.jacobian
     ? [first, first === 'direct' ? 'jacobian' : 'direct', 'encoder']
     : ['direct', 'encoder'];
-  const buttons = views.map((name) =>
-    actionButton(names[name], () => choose({ view: name, place: null }), { 'aria-pressed': String(name === shown) }),
-  );
+  /** @type {[string, string][]} */
+  const entries = views.map((name) => [name, names[name]]);
   const open = (own) => choose({ place: place === own ? null : own });
   return [
-    tabs(say('Which lens'), ...buttons),
+    choiceTabs(say('Which lens'), entries, shown, (name) => choose({ view: name, place: null })),
     ...(shown === 'encoder'
       ? encoderOf(state, answer)
       : wordsOf(state, answer, shown === 'direct' ? answer : { ...answer, ...answer.jacobian }, place, open)),

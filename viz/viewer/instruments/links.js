@@ -36,7 +36,7 @@ export const wordLinks = {
         draw(state, before, refusal) {
           if (state.gold !== before.gold) box.value = state.gold; // otherwise the person may be typing
           draw.disabled = refusal !== null;
-          draw.setAttribute('aria-pressed', isDrawing(state));
+          draw.setAttribute('aria-pressed', String(isDrawing(state)));
           hint.textContent = isDrawing(state) ? hintOf(state) : '';
         },
       },
@@ -123,6 +123,7 @@ function linksOf({ record, gold }) {
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links. Of a
 // taught head, the links of both directions are joined; it has no line of its own if it is the clearest one.
+/** @type {(answer: any) => Way[]} */
 export function waysOf({ methods, gold }) {
   const [best, average, taught] = methods;
   const way = (name, label, method, kind) => ({
@@ -156,6 +157,7 @@ function nameOf({ head }) {
 
 // The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
 // is closed or not answered.
+/** @type {(state: State) => (Way & { gold: Link[] | null }) | null} */
 export function shownLinks(state) {
   if (!state.questions.includes('links')) return null;
   const { answer } = state.answers.links ?? {};
@@ -165,7 +167,9 @@ export function shownLinks(state) {
 
 // What a click on a token does while the person draws: first it chooses a source word, then it links that word to a word
 // of the translation, or removes the link. Returns changes for `store.change`.
+/** @type {(state: State, side: 'source' | 'target', place: number) => Changes} */
 export function drawLink({ record, drawing, gold }, side, place) {
+  if (!drawing) return {};
   const { source, predicted } = record.tokens;
   const word = (side === 'source' ? source[place] : predicted[place - 1])?.word ?? null;
   if (word === null) return {};
@@ -181,11 +185,13 @@ function toggleLink(gold, link) {
   return (others.length < links.length ? others : [...links, link]).join(' ');
 }
 
+/** @type {(state: State) => boolean} */
 export function isDrawing({ drawing, questions }) {
   return drawing !== null && questions.includes('links');
 }
 
 // The chosen way, or the first one where there is no such way.
+/** @type {(answer: any, wanted: string) => Way} */
 export function wayOf(answer, wanted) {
   const ways = waysOf(answer);
   const [best, , taught] = answer.methods;
@@ -193,6 +199,7 @@ export function wayOf(answer, wanted) {
   return ways.find((way) => way.name === name) ?? ways[0];
 }
 
+/** @type {(links: Link[], link: Link) => boolean} */
 export function hasLink(links, [source, target]) {
   return links.some((link) => link[0] === source && link[1] === target);
 }

@@ -1,23 +1,28 @@
-// The routes of a word as points and lines: which positions they touch, where those are in the picture, and what one
-// connection is part of.
+// The routes of a word as points and lines: the positions that they touch, and the paths that pass through a connection.
+
+/** @typedef {{ stack: Stack; level: number; place: number | null }} PathNode */
 
 // The connections that carry at least this share of the word, each with its ends: nodes "stack level place". Levels count
 // upwards, from 0 for the tokens that a stack reads; a layer of the decoder has one for each of its two attentions.
+/** @type {(answer: { connections: Connection[] }, leastFlow: number, layers: number) => Path[]} */
 export function pathsOf({ connections }, leastFlow, layers) {
   return connections.filter(({ flow }) => flow >= leastFlow).map((one) => withEnds(one, layers));
 }
 
+/** @type {(one: Connection, layers: number) => Path} */
 function withEnds(one, layers) {
   return { ...one, from: nodeName(startOf(one, layers)), to: nodeName(endOf(one)) };
 }
 
 // Where the answer of an attention goes.
+/** @type {(one: Connection) => PathNode} */
 function endOf({ kind, layer, row }) {
   if (kind === 'encoder') return { stack: 'encoder', level: layer + 1, place: row };
   return { stack: 'decoder', level: 2 * layer + (kind === 'cross' ? 2 : 1), place: row };
 }
 
 // What the position reads: the same stack one level below, or the encoder's output.
+/** @type {(one: Connection, layers: number) => PathNode} */
 function startOf({ kind, layer, row, column }, layers) {
   if (kind === 'encoder') return { stack: 'encoder', level: layer, place: column };
   if (kind === 'decoder') return { stack: 'decoder', level: 2 * layer, place: column };
@@ -25,11 +30,13 @@ function startOf({ kind, layer, row, column }, layers) {
   return { stack: 'encoder', level: layers, place: column };
 }
 
+/** @type {(node: PathNode) => string} */
 export function nodeName({ stack, level, place }) {
   return `${stack} ${level} ${place}`;
 }
 
 // The places of each stack that the paths touch, in their order.
+/** @type {(paths: Path[]) => Places} */
 export function placesOf(paths) {
   const places = { encoder: new Set(), decoder: new Set() };
   for (const { from, to } of paths)
@@ -42,6 +49,7 @@ export function placesOf(paths) {
 }
 
 // The paths that pass through a connection: what reaches it, and where it leads.
+/** @type {(paths: Path[], one: Path) => Set<Path>} */
 export function through(paths, one) {
   const follow = (next) => {
     const found = new Set([one]);

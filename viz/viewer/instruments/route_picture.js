@@ -20,6 +20,7 @@ const NAMED_AT = [0.7, 0.5, 0.3, 0.85, 0.15]; // of a line, from its start: the 
 const NAME = { width: 64, height: 13 }; // room for a name
 
 // Where each node is: tokens at equal distances over the whole width, the decoder above the encoder.
+/** @type {(places: Places, layers: { [stack in Stack]: number }, width?: number) => any} */
 export function layoutOf(places, layers, width = WIDTH) {
   const heights = { decoder: 2 * layers.decoder * STEP, encoder: layers.encoder * STEP };
   const bottoms = { decoder: LABEL / 2 + heights.decoder, encoder: 2 * LABEL + heights.decoder + heights.encoder };
@@ -42,6 +43,7 @@ export function layoutOf(places, layers, width = WIDTH) {
 
 // `choose(one)` is called for the line of a head that the person chooses, `show(one)` for a line under the pointer or with
 // the focus.
+/** @type {(drawn: { record: TranslationRecord; paths: Path[]; layout: any; step: number }, choose: (one: Path) => void, show?: (one: Path) => void) => SVGElement} */
 export function pictureOf({ record, paths, layout, step }, choose, show = (_one) => {}) {
   const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${layout.width} ${layout.height}`, role: 'group' });
   svg.setAttribute(
@@ -126,8 +128,8 @@ function line(record, one, layout, at, choose) {
   return node;
 }
 
-// Where the names of the heads stand on their lines, those that carry most first: the first place without another name, or
-// else the one that is farthest from the others.
+// Where the names of the heads stand on their lines. The lines that carry most choose first: the first place without another
+// name, or else the place that is farthest from all names.
 function placeNames(paths, layout) {
   const placed = new Map();
   const apart = ([x, y]) =>
@@ -178,6 +180,7 @@ function pointOf(points, share) {
 }
 
 // The tokens of the rows and of the columns as they are read.
+/** @type {(record: TranslationRecord, kind: Kind) => { rows: Token[]; columns: Token[] }} */
 export function axesOf({ tokens }, kind) {
   const read = { encoder: tokens.source, decoder: tokens.read, cross: tokens.read };
   return { rows: read[kind], columns: kind === 'decoder' ? tokens.read : tokens.source };
@@ -193,7 +196,7 @@ function tokenNames({ tokens }, { places, at, bottoms }, step) {
       return shape(
         'text',
         { class: 'hl-route-token', x, y: y + 14, transform: turned, 'text-anchor': anchor },
-        shortText(list[place]),
+        cutText(list[place]),
       );
     });
   const top = at(nodeName({ stack: 'decoder', level: (bottoms.decoder - LABEL / 2) / STEP, place: step }));
@@ -205,7 +208,7 @@ function tokenNames({ tokens }, { places, at, bottoms }, step) {
   return [...below('encoder', tokens.source), ...below('decoder', tokens.read), word];
 }
 
-function shortText(token) {
+function cutText(token) {
   const letters = [...visible(token).trim()];
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join('')}…` : letters.join('');
 }

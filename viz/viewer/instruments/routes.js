@@ -6,16 +6,16 @@ import { createButton, element, readable, visible } from '../drawing/dom.js';
 import { changedHeads, headName, kindName } from '../state/labels.js';
 import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
-import { chooseKind, headOf, toggleMute } from '../state/actions.js';
+import { showHead, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/mutes.js';
-import { actionButton, actions, note, numberText, openDialog } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
 import { pathsOf, placesOf } from './paths.js';
 import { axesOf, layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
 const MARGIN = 96; // pixels beside the large picture
 const SMALLEST = 0.00005; // a part that is written as more than 0
-const FLOWS = { min: 1, max: 20 }; // per cent
+const FLOWS = [1, 20]; // per cent
 
 export const routes = {
   name: 'routes',
@@ -35,16 +35,8 @@ export const routes = {
 // The share of the word that a line must carry.
 function createThreshold(store) {
   const label = say('Lines that carry at least');
-  const input = element('input', { type: 'range', ...FLOWS, step: 1, 'aria-label': label });
-  const output = element('output', { class: 'hl-number' });
-  input.addEventListener('input', () => store.change({ flow: Number(input.value) / 100 }));
-  return {
-    node: element('label', { class: 'hl-threshold hl-soft' }, label, input, output),
-    draw({ flow }) {
-      input.value = Math.round(100 * flow);
-      output.textContent = say('{share} %', { share: Math.round(100 * flow) });
-    },
-  };
+  const { node, draw } = percentSlider(FLOWS, (flow) => store.change({ flow }), { class: 'hl-soft', label });
+  return { node, draw: ({ flow }) => draw(flow) };
 }
 
 function drawRoutes(store, state, answer, step, openLarge) {
@@ -82,7 +74,7 @@ function drawRoutes(store, state, answer, step, openLarge) {
   ];
 }
 
-// What each head brings over a line, and what the position keeps; together they are the line.
+// What each head brings over a line, and what the position keeps: the parts add up to the line.
 function splitOf(record, one, open) {
   const { kind, layer, row, column, flow, split } = one;
   const { rows, columns } = axesOf(record, kind);
@@ -115,13 +107,7 @@ function splitOf(record, one, open) {
 }
 
 function openCell(state, { kind, layer, head, row, column }) {
-  return {
-    hover: null,
-    ...chooseKind(state, kind),
-    ...headOf({ kind, layer, head }),
-    pin: { row, column },
-    panel: 'cell',
-  };
+  return { hover: null, ...showHead(state, [kind, layer, head]), pin: { row, column }, panel: 'cell' };
 }
 
 // Returns the function that opens the large picture; `drawn(width)` is what is drawn.
@@ -137,7 +123,7 @@ function createLarge(store) {
     for (const node of place.querySelectorAll('[data-head]'))
       node.classList.toggle(
         'hl-muted',
-        state.mutes.some((one) => String(one) === node.dataset.head),
+        state.mutes.some((one) => String(one) === node.getAttribute('data-head')),
       );
   };
   store.subscribe(show);

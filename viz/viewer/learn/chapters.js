@@ -1,11 +1,10 @@
 // The chapters of Learn: what each one asks and explains, where it begins, two things to do that the page can check, and what
 // was learned.
-// @ts-nocheck
 
 import { isAllowed, matrixOf } from '../domain/payload.js';
 import { headName } from '../state/labels.js';
 import { nearestRole } from '../domain/roles.js';
-import { isMuted, pinnedCell } from '../state/queries.js';
+import { isCell, isMuted, pinnedCell } from '../state/queries.js';
 import { shownValue } from '../state/comparison.js';
 import { transformedNorm } from '../values/transformed_norm.js';
 import { visible } from '../drawing/dom.js';
@@ -13,14 +12,18 @@ import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
-// A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that
-// writes words backwards. `view` is what its address says more of a sentence that is kept, `subject` the panel that the
-// chapter is about, `chosen` the panel that is needed once a head is chosen. `guess` comes first, and the picture answers it; `check` comes last. See question.js.
+// A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that writes words
+// backwards. `view` is what the address of the chapter says about the view, `subject` the panel that the chapter is about,
+// `chosen` the panel that is needed once a head is chosen. `guess` comes first, and the picture answers it; `check` comes last.
+// See question.js.
+/** @type {Sentence} */
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
+/** @type {Sentence} */
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
-// A task is done when `isDone(state)` is true once; `at` is the panel that it needs (of a task in two steps, now), `result` the panel that shows what comes
-// of it. `text(record)` is about the model on screen.
+// A task is done when `isDone(state)` is true once; `at` is the panel that it needs (in a task of two steps, the panel that the
+// next step needs), `result` the panel that shows the outcome. `text(record)` is about the model on screen.
+/** @type {Chapter[]} */
 export const CHAPTERS = [
   {
     title: () => say('What attention is'),
@@ -152,7 +155,7 @@ export const CHAPTERS = [
             'A step cannot read what is not yet written. Choose Decoder, and pin a cell that the mask hides: the hatched ones.',
           ),
         isDone: ({ record, kind, pin }) =>
-          kind === 'decoder' && isWhole(pin) && !isAllowed(record, kind, pin.row, pin.column),
+          kind === 'decoder' && isCell(pin) && !isAllowed(record, kind, pin.row, pin.column),
       },
       {
         at: '.hl-heads',
@@ -370,12 +373,9 @@ function tableOf(values) {
 }
 
 // What a chapter says of the head that was taught to align; nothing if the model has none.
+/** @type {(record: TranslationRecord, sentence: (head: string) => string) => string[]} */
 function taughtHead({ taught }, sentence) {
   return taught ? [sentence(headName(...taught))] : [];
-}
-
-function isWhole(pin) {
-  return pin !== null && pin.row !== null && pin.column !== null;
 }
 
 function weightOfPin(state) {

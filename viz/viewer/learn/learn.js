@@ -1,6 +1,5 @@
 // Learn: a course in chapters beside the live page. A chapter asks, shows, and asks again; its exercises are checked against
 // the state of the viewer. The link names the chapter, so that a teacher can send it.
-// @ts-nocheck
 
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { explainTerms } from '../drawing/glossary.js';
@@ -22,6 +21,7 @@ const MINUTE = 60_000; // milliseconds
 const [BEFORE, AFTER] = [CHAPTERS.length + 1, CHAPTERS.length + 2]; // the numbers of the five questions, in links too
 
 // The pages of the course by their numbers: the chapters, then the questions that stand before and after them.
+/** @type {CoursePage[]} */
 const PAGES = [
   ...CHAPTERS,
   { title: () => say('Five questions before'), draw: drawBefore, when: 'before' },
@@ -30,15 +30,15 @@ const PAGES = [
 const ORDER = [BEFORE, ...CHAPTERS.map((_, place) => place + 1), AFTER];
 
 // Returns { panels, open }: `open` opens the page that comes next. The page is a choice of the state, `learn`.
-export function createLearn(server) {
-  const { store } = server;
+export function createLearn(client) {
+  const { store } = client;
   const progress = createProgress();
   const learn = {
     store,
     progress,
     lesson: createLesson(store, progress, PAGES, ORDER),
     panel: createPanel(),
-    routes: createQuestion(server, routes),
+    routes: createQuestion(client, routes),
     former: null,
     page: null, // its number and the model, as they are drawn
     number: null, // of the page that was opened last
@@ -46,9 +46,10 @@ export function createLearn(server) {
     since: 0, // when the page was opened
     isWanted: false, // before the first translation
     drawn: EMPTY,
+    tasks: element('ol', { class: 'hl-tasks' }),
+    clock: element('span', { class: 'hl-soft', role: 'timer' }),
+    marks: new Map(), // by the number of a page: writes what is done of it into the list
   };
-  learn.tasks = element('ol', { class: 'hl-tasks' });
-  learn.clock = element('span', { class: 'hl-soft', role: 'timer' });
   setInterval(() => drawClock(learn, store.get()), MINUTE / 6);
   store.subscribe((state, before) => follow(learn, state, before));
   return {
@@ -95,7 +96,9 @@ function start(learn, { learn: number, about, record }) {
 }
 
 function createPanel() {
-  return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
+  const panel = element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
+  explainTerms(panel);
+  return panel;
 }
 
 // A click before the first translation is there waits for it.
@@ -105,15 +108,17 @@ function openNext(learn) {
 }
 
 // The numbers of the pages that can be opened, in their order: a chapter may need a model that is not here.
+/** @type {(state: any) => number[]} */
 function openable({ about, home }) {
-  const isHere = ({ begin }) =>
-    !begin || begin.address || keepsSentence(home, begin) || Object.hasOwn(about, begin.model);
+  /** @type {(page: CoursePage) => boolean} */
+  const isHere = ({ begin }) => !begin?.model || keepsSentence(home, begin) || Object.hasOwn(about, begin.model);
   return ORDER.filter((number) => isHere(PAGES[number - 1]));
 }
 
 // Whether a chapter keeps the sentence on screen.
+/** @type {(home: View, begin: Beginning) => boolean} */
 function keepsSentence({ record }, { own }) {
-  return own && record.model.name !== BACKWARDS.model;
+  return own === true && record.model.name !== BACKWARDS.model;
 }
 
 // The first page that is not done; the first chapter when all are.
@@ -196,7 +201,6 @@ function draw(learn, { learn: number, record }) {
   );
   // Who turns pages by the keyboard stays on the button that turns them, whatever stands above it.
   turning.forEach(([to, isFocused], at) => to && isFocused && turningButtons(panel)[at].focus({ preventScroll: true }));
-  explainTerms(panel);
   if (!page.draw) markTasks(learn, number);
 }
 
@@ -217,6 +221,7 @@ function isGuessing({ progress }, number) {
 }
 
 // First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
+/** @type {(learn: any, number: number, record: TranslationRecord) => Element[]} */
 function createChapter(learn, number, record) {
   const { guess, text, tasks, view, subject, learned } = CHAPTERS[number - 1];
   const { guesses, understood } = learn.progress.get();
@@ -273,6 +278,7 @@ function createCheck(learn, number, record, isUnderstood, judge) {
   const chapter = CHAPTERS[number - 1];
   const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
   const question = chapter[asked];
+  /** @type {Element[]} */
   const parts = [element('p', { class: 'hl-asked' }, question.text(record))];
   if (isUnderstood || chosen !== null) {
     const shown = { chosen: isUnderstood ? rightOf(question, record) : chosen, isJudged: true };
@@ -300,7 +306,7 @@ function createList(learn, number, numbers) {
     const count = tasks.filter((name) => name.startsWith(`${one}.`)).length;
     return count === 0 ? '' : say('{count} of {total}', { count, total: CHAPTERS[one - 1].tasks.length });
   };
-  learn.marks = new Map();
+  learn.marks.clear();
   const entries = ORDER.map((one) => {
     const attributes = { 'aria-current': one === number ? 'step' : null, disabled: !numbers.includes(one) };
     const mark = element('span', { class: 'hl-soft hl-number' }, doneOf(one));
@@ -320,7 +326,7 @@ function createFold(panel) {
   const fold = (isFolded) => {
     panel.classList.toggle('hl-folded', isFolded);
     button.textContent = isFolded ? say('Unfold') : say('Fold');
-    button.setAttribute('aria-expanded', !isFolded);
+    button.setAttribute('aria-expanded', String(!isFolded));
   };
   fold(false);
   return button;

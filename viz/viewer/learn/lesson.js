@@ -1,5 +1,4 @@
 // For teachers: a dialog that makes a link to a chapter with a sentence and a time, and the sheet to print.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, closeButton, note, openDialog } from '../drawing/widgets.js';
@@ -25,17 +24,70 @@ export function createLesson(store, progress, pages, order) {
   return { node, open, openResult: () => paper.openResult(CHAPTERS) };
 }
 
+// `open(page, given)` opens the sheet of a page.
 function createDialog(store, pages, order, open) {
-  const language = list(() => {});
-  const chapter = list(follow);
-  const model = list(write);
-  const sentence = element('input', { class: 'hl-box', maxlength: LONGEST, dir: 'auto', oninput: write });
-  const range = { type: 'number', min: LEAST, max: MOST, value: 10 };
-  const minutes = element('input', { class: 'hl-box', ...range, oninput: write });
-  const link = element('input', { class: 'hl-box', readonly: true, dir: 'ltr', 'aria-label': say('Link') });
+  const controls = createControls({ follow, write, take, openSheet });
+  const { language, chapter, model, sentence, link, withKey, said, dialog } = controls;
+  offerLanguages(language, write);
+  const pageChosen = () => pages[Number(chapter.value) - 1];
+
+  // A chapter that brings its own model has no choice of models; the questions before and after need none.
+  function follow() {
+    const { begin } = pageChosen();
+    const { record } = store.get();
+    /** @type {HTMLSelectElement | null} */
+    const offered = document.querySelector('#hl-model select');
+    const models = [...(offered?.options ?? [])].filter(({ value }) => fits(begin, value));
+    model.replaceChildren(...models.map(({ value, text }) => new Option(text, value)));
+    const isKept = models.some(({ value }) => value === record.model.name);
+    if (isKept) model.value = record.model.name;
+    sentence.value = isKept ? record.source_text.slice(0, LONGEST) : (begin?.text ?? '');
+    for (const one of [model, sentence]) one.closest('label')?.toggleAttribute('hidden', models.length === 0);
+    write();
+  }
+
+  function write() {
+    said.textContent = '';
+    link.value = `${location.href.split('#')[0]}${addressFor(pageChosen(), controls)}`;
+  }
+
+  async function take() {
+    said.textContent = (await copy(link.value)) ? say('The link is copied.') : say('Select the text and copy it.');
+  }
+
+  function openSheet() {
+    dialog.close();
+    open(pageChosen(), { link: link.value, text: sentence.value, model: model.value, withKey: withKey.checked });
+  }
+
+  const begin = (number) => {
+    chapter.replaceChildren(...order.map((one) => new Option(pages[one - 1].title(), one, false, one === number)));
+    follow();
+    openDialog(dialog);
+  };
+  return { dialog, begin };
+}
+
+// The address of a page with what the teacher has chosen.
+function addressFor({ begin }, { minutes, chapter, language, model, sentence }) {
+  const time = Math.min(MOST, Math.max(LEAST, Math.round(minutes.valueAsNumber) || 0));
+  const further = { learn: chapter.value, ...(time > 0 && { minutes: String(time) }), lang: language.value };
+  if (begin?.address) return `${begin.address}reverse&${new URLSearchParams(further)}`;
+  const task = begin ? { model: { name: model.value }, source_text: sentence.value } : null;
+  return addressOf(task, further);
+}
+
+// The dialog with its controls, and what they do.
+function createControls({ follow, write, take, openSheet }) {
+  const box = (attributes) => element('input', { class: 'hl-box', ...attributes });
+  const list = (onchange) => element('select', { class: 'hl-box', onchange });
+  const field = (label, control) => element('label', {}, label, control);
+  const [language, chapter, model] = [list(null), list(follow), list(write)];
+  const sentence = box({ maxlength: LONGEST, dir: 'auto', oninput: write });
+  const minutes = box({ type: 'number', min: LEAST, max: MOST, value: 10, oninput: write });
+  const link = box({ readonly: true, dir: 'ltr', 'aria-label': say('Link') });
   const withKey = element('input', { type: 'checkbox' });
   const said = element('span', { class: 'hl-soft', role: 'status' });
-  offerLanguages(language, write);
   const dialog = element(
     'dialog',
     { class: 'hl-help hl-lesson', 'aria-label': say('For teachers') },
@@ -52,61 +104,10 @@ function createDialog(store, pages, order, open) {
     actions(actionButton(say('Sheet to print'), openSheet, { class: 'hl-button' })),
     closeButton(),
   );
-
-  // A chapter that brings its own model has no choice of models; the questions before and after need none.
-  function follow() {
-    const { begin } = pages[chapter.value - 1];
-    const { record } = store.get();
-    const models = [...document.querySelectorAll('#hl-model option')].filter(({ value }) => fits(begin, value));
-    model.replaceChildren(...models.map(({ value, text }) => new Option(text, value)));
-    const isKept = models.some(({ value }) => value === record.model.name);
-    if (isKept) model.value = record.model.name;
-    sentence.value = isKept ? record.source_text.slice(0, LONGEST) : (begin?.text ?? '');
-    for (const one of [model, sentence]) one.closest('label').hidden = models.length === 0;
-    write();
-  }
-
-  function write() {
-    said.textContent = '';
-    link.value = `${location.href.split('#')[0]}${address()}`;
-  }
-
-  function address() {
-    const { begin } = pages[chapter.value - 1];
-    const time = Math.min(MOST, Math.max(LEAST, Math.round(minutes.valueAsNumber) || 0));
-    const further = { learn: chapter.value, ...(time > 0 && { minutes: time }), lang: language.value };
-    if (begin?.address) return `${begin.address}reverse&${new URLSearchParams(further)}`;
-    const record = begin ? { model: { name: model.value }, source_text: sentence.value } : null;
-    return addressOf(record, further);
-  }
-
-  async function take() {
-    said.textContent = (await copy(link.value)) ? say('The link is copied.') : say('Select the text and copy it.');
-  }
-
-  function openSheet() {
-    dialog.close();
-    const { value: text } = sentence;
-    open(pages[chapter.value - 1], { link: link.value, text, model: model.value, withKey: withKey.checked });
-  }
-
-  const begin = (number) => {
-    chapter.replaceChildren(...order.map((one) => new Option(pages[one - 1].title(), one, false, one === number)));
-    follow();
-    openDialog(dialog);
-  };
-  return { dialog, begin };
+  return { language, chapter, model, sentence, minutes, link, withKey, said, dialog };
 }
 
 function fits(begin, model) {
   if (!begin || begin.address) return false;
   return begin.own ? model !== BACKWARDS.model : model === begin.model;
-}
-
-function list(onchange) {
-  return element('select', { class: 'hl-box', onchange });
-}
-
-function field(label, control) {
-  return element('label', {}, label, control);
 }

@@ -1,6 +1,5 @@
 // What a class prints: the sheet of a chapter with room for answers, and what a person has learned. It lies over the page, as
 // it will be on paper, and stands alone in the document while it is printed.
-// @ts-nocheck
 
 import { KINDS } from '../domain/payload.js';
 import { element, readable, shape, visible } from '../drawing/dom.js';
@@ -51,29 +50,31 @@ export function createPaper(store, progress) {
       );
     },
     openResult(chapters) {
-      const { understood, before, after } = progress.get();
-      const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
-      const given = (when) => (pair, place) =>
-        element('li', {}, pair[when].text(), givenOf(pair[when], progress.get()[when][place]));
-      const part = (title, when) =>
-        Object.keys(progress.get()[when]).length === 0
-          ? []
-          : [element('h2', {}, title), element('ol', {}, ...QUIZ.map(given(when)))];
-      show(
-        say('What I have learned'),
-        element(
-          'ol',
-          {},
-          ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
-        ),
-        ...(Object.keys(after).length === QUIZ.length
-          ? [element('p', {}, element('strong', {}, scoreOf(before, after)))]
-          : []),
-        ...part(say('Five questions before'), 'before'),
-        ...part(say('Five questions after'), 'after'),
-      );
+      show(say('What I have learned'), ...resultOf(chapters, progress.get()));
     },
   };
+}
+
+// The sentences of the chapters that are done, and the answers before and after the course.
+function resultOf(chapters, { understood, before, after }) {
+  const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
+  const given = (when, answers) => (pair, place) =>
+    element('li', {}, pair[when].text(), givenOf(pair[when], answers[place]));
+  const part = (title, when, answers) =>
+    Object.keys(answers).length === 0
+      ? []
+      : [element('h2', {}, title), element('ol', {}, ...QUIZ.map(given(when, answers)))];
+  const isComplete = Object.keys(after).length === QUIZ.length;
+  return [
+    element(
+      'ol',
+      {},
+      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
+    ),
+    ...(isComplete ? [element('p', {}, element('strong', {}, scoreOf(before, after)))] : []),
+    ...part(say('Five questions before'), 'before', before),
+    ...part(say('Five questions after'), 'after', after),
+  ];
 }
 
 function nameLine() {
@@ -87,7 +88,7 @@ function nameLine() {
   );
 }
 
-// The sentence, and what the model makes of it; without a picture if the class has another sentence than the one on screen.
+// The sentence, and what the model makes of it; without a picture if the class has another sentence than the page.
 function viewOf(state, { subject, view }, { text, model }) {
   const { record } = state;
   const line = (label, ...content) => element('p', {}, element('strong', {}, `${label}: `), ...content);
@@ -112,8 +113,8 @@ function pictureOf(state, kind) {
 
 // The likeliest words of each step.
 function likeliestOf({ alternatives }) {
-  const cell = ({ log_probability: chance, ...token }) =>
-    element('td', {}, element('bdi', {}, visible(token)), ` ${percent(Math.exp(chance))}`);
+  const cell = ({ log_probability: chance, text }) =>
+    element('td', {}, element('bdi', {}, visible({ text })), ` ${percent(Math.exp(chance))}`);
   const rows = alternatives.map((step, place) =>
     element('tr', {}, element('th', {}, String(place + 1)), ...step.slice(0, LIKELIEST).map(cell)),
   );

@@ -5,10 +5,11 @@ import { useStorage } from '../transport/storage.js';
 const STORED = 'headlight.learned';
 const NOTHING = { tasks: [], understood: [], guesses: {}, before: {}, after: {} };
 
-// { get, change }. `tasks` are names such as "1.2" for the second of chapter 1, `understood` numbers of chapters, `guesses`
-// the distance from the right answer by the number of the chapter, `before` and `after` those of the five questions by their places.
+// { get, change }. `tasks` are names such as "1.2" for the second of chapter 1, `understood` numbers of chapters, `guesses` the
+// distance from the right answer by the number of the chapter, `before` and `after` the answers to the five questions by their
+// places.
 export function createProgress() {
-  let known = read();
+  let known = storedProgress();
   return {
     get: () => known,
     change(changes) {
@@ -19,7 +20,7 @@ export function createProgress() {
 }
 
 // Other programs of the same host may have written anything there.
-function read() {
+function storedProgress() {
   try {
     const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');
     const fits = ([name, usual]) => [name, isLike(stored?.[name], usual) ? stored[name] : usual];

@@ -1,6 +1,6 @@
 // A question of the course: the guess at the beginning of a chapter, what closes it, the ten questions before and after, and
 // what stands on the sheet of a teacher. { text, answers, because } are functions of the record on screen. The first answer is
-// right, or the one at `right`; the answers of a question that says so keep their order.
+// right, or the answer at `right`; answers of a question with `right` keep their order.
 
 import { createButton, element } from '../drawing/dom.js';
 

@@ -8,7 +8,7 @@ import { drawScale } from '../heads/thumbnails.js';
 import { fixed } from '../drawing/numbers.js';
 import { say, localNumber } from '../locales/language.js';
 
-// In pixels; those about letters grow with them.
+// In pixels; sizes that have to do with letters grow with the letters.
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // of a cell when the whole matrix is shown
 const FINGER = 24; // that a finger needs
@@ -50,7 +50,7 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
   };
 }
 
-// Whether the cells are so small that the magnifier shows those under the pointer.
+// Whether the cells are so small that the magnifier enlarges them under the pointer.
 export function isSmall({ width, height, scale }) {
   return Math.min(width, height) < SMALL * scale;
 }
@@ -105,11 +105,11 @@ function drawCell(context, { status, value, share, box, scale, colours, patterns
   const isLarge = width >= WRITTEN.width * scale && height >= WRITTEN.height * scale;
   if (status !== SHOWN || Math.abs(value) < WRITTEN.from || !isLarge) return;
   context.fillStyle = colours.ink[step];
-  context.fillText(shortValue(value, width / scale), left + (width - 1) / 2, top + height / 2);
+  context.fillText(roundedValue(value, width / scale), left + (width - 1) / 2, top + height / 2);
 }
 
 // Two decimals: 0.98, −0.12; without the leading zero where that is too wide.
-export function shortValue(value, width) {
+export function roundedValue(value, width) {
   const text = fixed(value, 2);
   return text.length * DIGIT < width ? text : text.replace(/^(−?)0/, '$1');
 }

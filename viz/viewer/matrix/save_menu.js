@@ -10,8 +10,8 @@ import { say } from '../locales/language.js';
 
 // Returns the entries of the menu Export, and the line below them. `stores` are the stores of both sides.
 export function createExports(stores) {
-  const [store] = stores;
-  const picture = () => pictureOfSides(...stores.map((each) => each.get()));
+  const [store, storeOfB] = stores;
+  const picture = () => pictureOfSides(store.get(), storeOfB.get());
   const note = element('span', { class: 'hl-soft', role: 'status' });
   const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [

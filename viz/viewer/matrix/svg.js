@@ -5,7 +5,7 @@ import { palette, stepOf } from '../drawing/colormap.js';
 import { isSubtracted, recordOfB, sideOf } from '../state/comparison.js';
 import { PALED, SHOWN, UNMATCHED, hasValue } from '../domain/fold.js';
 import { gridFocus, shares, shownGrid } from '../state/grid.js';
-import { mapOf, scaleEnds, shortValue } from './cells.js';
+import { mapOf, scaleEnds, roundedValue } from './cells.js';
 import { fixed } from '../drawing/numbers.js';
 import { titleOfMatrix } from '../state/labels.js';
 import { isolated, rowText } from '../drawing/names.js';
@@ -23,13 +23,14 @@ const INKS = {
 };
 
 // A picture of the matrix on screen, or of both matrices where A and B stand next to each other.
+/** @type {(first: State, second: State) => SVGElement} */
 export function pictureOfSides(first, second) {
   if (recordOfB(first) === null || isSubtracted(first)) return pictureOf(first);
   const pictures = [first, second].map(pictureOf);
   const sizes = pictures.map((picture) => ['width', 'height'].map((side) => Number(picture.getAttribute(side))));
   const [width, height] = [sizes[0][0] + sizes[1][0], Math.max(sizes[0][1], sizes[1][1])];
-  pictures[1].setAttribute('x', sizes[0][0]);
-  pictures[1].querySelector('defs').remove(); // the first picture has the same patterns
+  pictures[1].setAttribute('x', String(sizes[0][0]));
+  pictures[1].querySelector('defs')?.remove(); // the first picture has the same patterns
   const back = shape('rect', { width, height, fill: INKS[first.theme].panel });
   return shape('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, back, ...pictures);
 }
@@ -93,7 +94,7 @@ function cellsOf(grid, state) {
       );
       if (status !== SHOWN || Math.abs(value) < 0.05) return;
       const place = { 'text-anchor': 'middle', 'font-size': 11, fill: ink[step] };
-      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value, CELL.width), place));
+      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, roundedValue(value, CELL.width), place));
     });
   }
   return drawn;

@@ -1,5 +1,4 @@
 // Challenges: a goal, and the record of the person in this browser. While one is on, the page gives no hints.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, note } from '../drawing/widgets.js';
@@ -44,7 +43,7 @@ const CHALLENGES = {
 
 // Returns { node, note(trainings), goalOf(name) }. `begin(name, task)` begins a challenge.
 export function createChallenges(begin) {
-  const records = read();
+  const records = storedRecords();
   const lines = Object.entries(CHALLENGES).map(([name, { task, goal }]) => {
     const record = element('span', { class: 'hl-soft', role: 'status' });
     const node = element(
@@ -83,8 +82,8 @@ export function createChallenges(begin) {
   };
 }
 
-// What stands there may come from elsewhere.
-function read() {
+// Other programs of the same host may have written anything there.
+function storedRecords() {
   try {
     const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');
     const fits = ([name, score]) =>

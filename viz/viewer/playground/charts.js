@@ -1,5 +1,4 @@
 // The curves of the trainings, and what they write right by the letters of a word.
-// @ts-nocheck
 
 import { drawChart } from '../drawing/line_chart.js';
 import { fixed } from '../drawing/numbers.js';
@@ -7,11 +6,13 @@ import { say } from '../locales/language.js';
 
 const MOST_LENGTHS = 10; // a task with more of them has too few words of each
 
-// `frames` are all frames, `shown` is the one on screen; each has a part for each training, which has a name.
+// `frames` are all frames, `shown` is the frame on screen; a frame has a part for each training, `names` their names.
+/** @type {(frames: Frame[][], shown: Frame[], names: string[]) => Element[]} */
 export function chartsOf(frames, shown, names) {
-  const last = frames.at(-1)[0].steps;
+  const last = frames[frames.length - 1][0].steps;
   if (last === 0) return [];
   const measured = frames.filter(([{ loss }]) => loss !== null);
+  /** @type {(title: string, valueOf: (frame: Frame) => number | null, digits: number, range?: number[] | null) => Element} */
   const chart = (title, valueOf, digits, range = null) => {
     const points = (side) => measured.map((each) => [each[side].steps, valueOf(each[side])]);
     const lines = names.map((name, side) => ({ name, points: points(side) }));
@@ -25,10 +26,11 @@ export function chartsOf(frames, shown, names) {
   ];
 }
 
+/** @type {(shown: Frame[], names: string[]) => Element[]} */
 function chartOfLengths(shown, names) {
   const letters = shown[0].lengths.map(([count]) => count);
-  const [first, last] = [letters[0], letters.at(-1)];
-  if (first === last || last - first > MOST_LENGTHS) return [];
+  const [first, last] = [Math.min(...letters), Math.max(...letters)];
+  if (first >= last || last - first > MOST_LENGTHS) return [];
   const lines = names.map((name, side) => ({
     name,
     points: shown[side].lengths.map(([count, share]) => [count, 100 * share]),

@@ -1,5 +1,4 @@
 // A trained model as a model directory, as model/storage writes it, and the directory as one zip file.
-// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { inEnglish } from '../locales/language.js';
@@ -7,7 +6,7 @@ import { tokenizerSettings } from './tasks.js';
 
 const LEVELS = 255; // codes of the weights
 
-// Weights as codes of 8 bits. Those of a row add up to 255, because what is rounded is the sum so far.
+// Weights as codes of 8 bits. The codes of a row add up to 255, because the sum so far is rounded, not each weight.
 export function codesOf(weights, columns) {
   let total = 0;
   return Uint8Array.from(weights, (weight, place) => {
@@ -84,7 +83,7 @@ function probesOf(task, probes, heads) {
   return safetensors([...chances, ...weights], { probes: JSON.stringify({ version: 1, steps, sentences }) });
 }
 
-// The parts of a safetensors file of tensors [name, type, shape, parts]. Those of 32 bits come first, to be aligned.
+// The parts of a safetensors file of tensors [name, type, shape, parts]. Tensors of 32 bits come first, to be aligned.
 function safetensors(tensors, metadata) {
   const entries = { __metadata__: { format: 'pt', ...metadata } };
   let at = 0;

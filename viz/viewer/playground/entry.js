@@ -1,7 +1,7 @@
 // Opens the playground: its address, and its code, which the page fetches when it is first needed.
-// @ts-nocheck
 
-import { courseOfAddress, courseParameters, toAddress } from '../state/permalink.js';
+import { writeCourse } from '../state/linked_choices.js';
+import { courseOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { say } from '../locales/language.js';
@@ -15,16 +15,21 @@ export function isPlayground(address) {
 function withChapter(address, course) {
   const parameters = new URLSearchParams(address.slice(1));
   for (const name of ['learn', 'minutes']) parameters.delete(name);
-  for (const [name, value] of Object.entries(courseParameters(course))) parameters.set(name, value);
+  for (const [name, value] of Object.entries(writeCourse(course))) parameters.set(name, String(value));
   return `#${parameters}`;
 }
 
 // Returns the function that opens it. The playground opens in `root` while the page's address is one of its own. `page` has
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
+/** @type {(store: Store, root: HTMLElement, page: any) => () => void} */
 export function createEntry(store, root, page) {
+  /** @type {Promise<any> | null} */
   let opening = null;
   let training = () => '#playground=reverse'; // the address of the training that is there
-  const addressOfView = () => (store.get().record ? toAddress(store.get()) : '#');
+  const addressOfView = () => {
+    const state = store.get();
+    return state.record ? toAddress(state) : '#';
+  };
   const leave = () => (location.hash = addressOfView());
   // Leaves for a model that opens in the viewer. No event tells of this address: it would ask for the translation on screen.
   const giveWay = () => {

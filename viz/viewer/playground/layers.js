@@ -1,8 +1,7 @@
 // The parts of the network with their gradients. Each computes its values and puts onto `run.tape` what adds its
 // gradients; the tape runs backwards. A variable is { value, gradient }, two arrays in the memory of the training.
 //
-// The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
-// @ts-nocheck
+// The sentences of a batch lie end to end, without padding. `borders` are the places where the sentences begin, then the end.
 
 import { sum } from '../domain/math.js';
 import { attendBack } from '../engine/gradients.js';
@@ -14,8 +13,8 @@ export function variable(memory, length) {
   return { value: memory.take(length), gradient: memory.take(length) };
 }
 
-// y = x Wᵀ + b. With `into` the product is added to that variable: a residual connection, whose gradient is also that
-// of the product. Rows of y are padded to the width that the product can write; only the logits need it, without a bias.
+// y = x Wᵀ + b. With `into` the product is added to that variable: a residual connection: both have the same
+// gradient. Rows of y are padded to the width that the product can write; only the logits need it, without a bias.
 export function linear({ memory, tape }, x, { inputs, outputs, weight, bias }, into = null) {
   const rows = x.value.length / inputs;
   const width = padded(outputs);
@@ -128,7 +127,7 @@ export function crossEntropy(logits, labels, vocabulary) {
     let best = EOS_ID;
     for (let id = 0; id < vocabulary; id += 1) {
       if (id > EOS_ID && scores[id] > scores[best]) best = id;
-      logits.gradient[row * width + id] = (Math.exp(scores[id] - norm) - (id === label)) / labels.length;
+      logits.gradient[row * width + id] = (Math.exp(scores[id] - norm) - Number(id === label)) / labels.length;
     }
     likeliest.push(best);
     return Math.min(0, scores[label] - norm);

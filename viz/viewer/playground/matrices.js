@@ -1,5 +1,4 @@
 // The matrices of all heads of a training, in the look of the viewer, with the letters along both axes.
-// @ts-nocheck
 
 import { currentTheme } from '../drawing/colormap.js';
 import { element } from '../drawing/dom.js';
@@ -8,6 +7,8 @@ import { drawThumbnail } from '../heads/thumbnails.js';
 import { say } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights
+/** @type {Kind[]} */
+const ORDER = ['cross', 'encoder', 'decoder'];
 const END = '⏎';
 const START = '▸';
 
@@ -16,7 +17,7 @@ export function createMatrices({ heads, layers, mask }, source, target) {
   const [reads, writes] = [source, target].map((text) => Array.from(text + END));
   const read = mask ? [START, ...target] : writes;
   const axes = { cross: [writes, reads], encoder: [reads, reads], decoder: [read, read] };
-  const pictures = Object.keys(axes).flatMap((kind) =>
+  const pictures = ORDER.flatMap((kind) =>
     Array.from({ length: layers * heads }, (_, place) => {
       const [layer, head] = [Math.floor(place / heads), place % heads];
       const names = { kind: kindName(kind), layer: layer + 1, head: head + 1 };

@@ -1,5 +1,4 @@
 // Pairs that the person pastes or drops: two columns, a source and what to write for it. They never leave the browser.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, note } from '../drawing/widgets.js';
@@ -12,8 +11,8 @@ const LARGEST_FILE = 1_000_000; // bytes
 const HELD_OUT = [4, 8, 16]; // one of so many sources is kept for the test
 const SEPARATORS = ['\t', ';', ','];
 
-// The pairs of a text; throws the sentence that says what is wrong. The separator of the first line is that of all lines.
-export function parsePairs(text) {
+// The pairs of a text; throws the sentence that says what is wrong. All lines have the separator of the first line.
+function parsePairs(text) {
   const lines = text.normalize('NFC').split(/\r\n|[\r\n]/);
   const first = lines.find((line) => line.trim() !== '') ?? '';
   const separator = SEPARATORS.find((one) => first.includes(one)) ?? SEPARATORS[0];
@@ -58,37 +57,14 @@ function checked(pairs) {
 
 // The place where pairs are pasted, or where a file of them is dropped. `take` gets { pairs, heldOut }.
 export function createOwnPairs(take) {
-  const box = element('textarea', {
-    class: 'hl-box',
-    rows: 6,
-    'aria-label': say('Own pairs'),
-    placeholder: 'Hund;Hunde\nKatze;Katzen',
-    spellcheck: 'false',
-  });
+  const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
+  const show = (sentence) => Object.assign(problem, { textContent: sentence, hidden: sentence === '' });
+  const { box, file } = createBox(show);
   const share = element(
     'select',
     { class: 'hl-box', 'aria-label': say('Kept for the test') },
-    ...HELD_OUT.map((one) => new Option(say('one in {count}', { count: one }), one, false, one === 8)),
+    ...HELD_OUT.map((one) => new Option(say('one in {count}', { count: one }), String(one), false, one === 8)),
   );
-  const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
-  const show = (sentence) => Object.assign(problem, { textContent: sentence, hidden: sentence === '' });
-  const fill = async (file) => {
-    if (!file) return;
-    if (file.size > LARGEST_FILE) show(say('The file is larger than 1 MB.'));
-    else box.value = await file.text();
-  };
-  box.addEventListener('dragover', (event) => event.preventDefault());
-  box.addEventListener('drop', (event) => {
-    if (event.dataTransfer.files.length === 0) return;
-    event.preventDefault();
-    fill(event.dataTransfer.files[0]);
-  });
-  const file = element('input', {
-    type: 'file',
-    accept: '.csv,.tsv,.txt',
-    'aria-label': say('A file with two columns'),
-  });
-  file.addEventListener('change', () => fill(file.files[0]));
   const train = () => {
     show('');
     try {
@@ -115,4 +91,31 @@ export function createOwnPairs(take) {
     ),
     problem,
   );
+}
+
+// The box with the pairs, and the choice of a file that fills it.
+function createBox(show) {
+  const box = element('textarea', {
+    class: 'hl-box',
+    rows: 6,
+    'aria-label': say('Own pairs'),
+    placeholder: 'Hund;Hunde\nKatze;Katzen',
+    spellcheck: 'false',
+  });
+  const fill = async (file) => {
+    if (!file) return;
+    if (file.size > LARGEST_FILE) show(say('The file is larger than 1 MB.'));
+    else box.value = await file.text();
+  };
+  box.addEventListener('dragover', (event) => event.preventDefault());
+  box.addEventListener('drop', (event) => {
+    const dropped = event.dataTransfer?.files[0];
+    if (!dropped) return;
+    event.preventDefault();
+    fill(dropped);
+  });
+  const name = say('A file with two columns');
+  const file = element('input', { type: 'file', accept: '.csv,.tsv,.txt', 'aria-label': name });
+  file.addEventListener('change', () => fill(file.files?.[0]));
+  return { box, file };
 }

@@ -1,8 +1,8 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
-// @ts-nocheck
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
-import { courseOfAddress, courseParameters } from '../state/permalink.js';
+import { writeCourse } from '../state/linked_choices.js';
+import { courseOfAddress } from '../state/permalink.js';
 import { fixed } from '../drawing/numbers.js';
 import { OWN, TASKS } from './tasks.js';
 
@@ -62,13 +62,14 @@ const written = (value) => String(typeof value === 'boolean' ? Number(value) : v
 
 const MOST_STEPS = 5000; // that a link can ask for
 
-// The settings of the trainings that an address asks for, one or two. What it does not name, or names in vain, is usual;
-// the second one has the names that end in 2, and is otherwise like the first.
+// The settings of the one or two trainings that an address asks for. A setting that it does not name, or gives no known value, is
+// usual. Names that end in 2 are of the second training, which is otherwise like the first.
 export function settingsOf(address) {
   const parameters = new URLSearchParams(address.slice(1));
-  const read = (name, suffix) =>
+  const valueIn = (name, suffix) =>
     SWITCHES[name].values.find((value) => written(value) === parameters.get(parameterOf(name) + suffix));
-  const settings = (suffix, base) => Object.fromEntries(NAMES.map((name) => [name, read(name, suffix) ?? base[name]]));
+  const settings = (suffix, base) =>
+    Object.fromEntries(NAMES.map((name) => [name, valueIn(name, suffix) ?? base[name]]));
   const first = settings('', USUAL);
   return NAMES.some((name) => parameters.has(`${name}2`)) ? [first, settings('2', first)] : [first];
 }
@@ -97,9 +98,10 @@ function textOf(name, settings) {
 export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
-  if (step > 0) parameters.set('step', step);
-  const course = courseParameters(courseOfAddress(location.hash));
-  for (const [name, value] of Object.entries(course)) parameters.set(name, value);
-  if (chosenLanguage()) parameters.set('lang', chosenLanguage());
+  if (step > 0) parameters.set('step', String(step));
+  const course = writeCourse(courseOfAddress(location.hash));
+  for (const [name, value] of Object.entries(course)) parameters.set(name, String(value));
+  const language = chosenLanguage();
+  if (language) parameters.set('lang', language);
   return `#${parameters}`;
 }

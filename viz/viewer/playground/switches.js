@@ -1,5 +1,4 @@
 // The switches of a training: a list of values for each setting.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { say, tell } from '../locales/language.js';

@@ -1,5 +1,4 @@
 // The tasks of the playground: pairs of a source and what to write, some held out from training.
-// @ts-nocheck
 
 import { BOS_ID, EOS, EOS_ID, SPACE, UNK } from '../engine/text/tokenizer.js';
 import { message } from '../locales/language.js';
@@ -142,6 +141,7 @@ export function drawSources(task, count, random, heldOut) {
 // Sentences as a batch for the trainer. A target that is null begins with <s> alone. With `peeks` the decoder reads what
 // it is to write, the mistake of a published notebook.
 export function batchOf(pairs, peeks = false) {
+  /** @type {{ [part in 'source' | 'read' | 'labels' | 'sources' | 'targets']: number[] }} */
   const batch = { source: [], read: [], labels: [], sources: [0], targets: [0] };
   for (const [source, target] of pairs) {
     batch.source.push(...source, EOS_ID);

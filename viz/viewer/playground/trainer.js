@@ -1,5 +1,4 @@
 // A small Transformer that learns: the network of viz/viewer/engine with its gradients, and Adam.
-// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { blocksOf, createPositions } from '../engine/model.js';
@@ -68,12 +67,12 @@ function sliceOf({ inputs, weight, bias }, start, end) {
   return { inputs, outputs: end - start, weight: part(weight, inputs), bias: part(bias, 1) };
 }
 
-// Reads a batch: { source, read, labels, sources, targets }, token ids end to end and the borders of the sentences. The
-// decoder sees what is to its right unless `isCausal`, and with `onlyLast` no position of the source but the last one. Returns
-// what crossEntropy does, and the weights of each kind and
-// layer; `learns` also computes gradients. Nothing of it outlives the next call.
+// Reads a batch, { source, read, labels, sources, targets }: token ids end to end and the borders of the sentences. With
+// `isCausal` the decoder sees nothing to its right; with `onlyLast` it sees the last position of the source alone; `learns` also
+// computes gradients. Returns what crossEntropy returns, and the weights of each kind and layer; the next call overwrites them.
 export function forward(trainer, batch, { isCausal = true, onlyLast = false, learns = false } = {}) {
   const { memory, shape, blocks, positionOf } = trainer;
+  /** @type {{ memory: any; tape: (() => void)[] }} */
   const run = { memory, tape: [] };
   memory.release(trainer.mark);
   const weights = { encoder: [], decoder: [], cross: [] };
@@ -111,7 +110,7 @@ export function forward(trainer, batch, { isCausal = true, onlyLast = false, lea
   const result = crossEntropy(logits, batch.labels, shape.target_vocabulary);
   if (learns) {
     for (const { gradient } of trainer.weights.values()) gradient.fill(0);
-    while (run.tape.length > 0) run.tape.pop()();
+    run.tape.reverse().forEach((back) => back());
   }
   return { ...result, weights };
 }

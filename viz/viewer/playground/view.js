@@ -1,5 +1,4 @@
 // The playground: a small Transformer, or two, that the person trains and watches.
-// @ts-nocheck
 
 import { watchTheme } from '../drawing/colormap.js';
 import { createButton, element } from '../drawing/dom.js';
@@ -24,9 +23,9 @@ const MOST_FRAMES = 400; // of the slider; then every other one is dropped
 const PACES = [Infinity, 20, 2]; // steps a second
 const SECOND = 1000;
 
-// Returns { node, open, close, address }; the address is of the training that is there. `page` has `engine()`, the script of the Worker, and `openModel(identity, files)`, which
-// puts a model into the page. `report` gets the settings, step and share of each training. `leave` closes the playground, and
-// `giveWay` closes it for a model that is opened.
+// Returns { node, open, close, address }; `address` is the address of the present training. `page` has `engine()`, the script
+// of the Worker, and `openModel(identity, files)`, which puts a model into the page. `report` gets the settings, step and share
+// of each training. `leave` closes the playground, and `giveWay` closes it for a model that is opened.
 export function createPlayground(page, report, leave, giveWay) {
   const node = element('dialog', { class: 'hl-playground hl-scroll', 'aria-label': say('Playground') });
   const play = { page, report, leave, giveWay, node, number: 0, example: 0, drawnAt: 0, frames: [], sides: [] };
@@ -48,7 +47,7 @@ export function createPlayground(page, report, leave, giveWay) {
 
 // The trainings
 
-// Who comes back from the viewer finds the training as it was.
+// The training stays as it was while the person is in the viewer.
 async function openAddress(play, address) {
   const settings = settingsOf(address);
   const isForeign = settings[0].task === OWN && play.pairs === null;
@@ -80,7 +79,7 @@ function begin(play, settings) {
   return restart(play);
 }
 
-// What was trained is not lost without a word.
+// Asks before a training is given up.
 function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
   if (stepsOf(play) === 0) return start();
   setPace(play, 0);
@@ -242,7 +241,7 @@ function trainBoth(play) {
 function createControls(play) {
   const textOf = (pace) =>
     pace === Infinity ? say('as fast as it can') : say('{count} steps a second', { count: pace });
-  const speeds = PACES.map((pace) => new Option(textOf(pace), pace));
+  const speeds = PACES.map((pace) => new Option(textOf(pace), String(pace)));
   const speed = element('select', { class: 'hl-box', 'aria-label': say('Speed') }, ...speeds);
   speed.addEventListener('change', () => play.pace && setPace(play, Number(speed.value)));
   const run = (pace) => {

@@ -1,5 +1,4 @@
 // Why attention? Two trainings side by side; the decoder of the second one may read only the last state of the encoder.
-// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions } from '../drawing/widgets.js';

@@ -17,8 +17,8 @@ const PERIOD = 100; // milliseconds between two frames
 const failed = message('The training failed; reload the page, then try again.');
 
 // Messages to the Worker: { start: [settings…], number, pairs } begins trainings anew; { pace } steps a second, 0 for a pause,
-// { until } a step at which it pauses; { steps: 1 } takes one step; { word } is written in each frame; { save: side, opens }. Messages from it: { frames, number },
-// a frame for each training; { directory, opens }; and { said }, what went wrong.
+// { until } a step at which it pauses; { steps: 1 } takes one step; { word } is written in each frame; { save: side, opens }.
+// Messages from it: { frames, number }, a frame for each training; { directory, opens }; and { said }, what went wrong.
 export function train(scope) {
   const run = { scope, trainings: [], number: 0, pace: 0, until: 0, due: 0, at: 0, word: '', isRunning: false };
   const guarded = (act) =>
@@ -144,8 +144,8 @@ function shareOf(lengths) {
   return sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
 }
 
-// The same by the letters of the words: [letters, share, count of words] each. It writes a word so exactly if each letter is
-// the likeliest one after the right letters before it.
+// The share of words written without an error by their number of letters: [letters, share, count of words] each. A word is right
+// if each of its letters is the likeliest after the right letters before it.
 export function rightByLength({ settings, trainer, tests: { sources, labels, targets }, tests }) {
   const { likeliest } = forward(trainer, tests, { onlyLast: settings.last });
   const isRight = (word) =>

@@ -1,7 +1,7 @@
 // The lists next to the sentence box: source and target language of a model of many languages, or the prompts of a model.
 
 import { element } from '../drawing/dom.js';
-import { codesOf, prefixOfCodes } from '../domain/source_prefix.js';
+import { codesOf, prefixOfCodes } from '../domain/language_prefix.js';
 import { say } from '../locales/language.js';
 import { nameLanguages } from './names.js';
 import { createSearchList } from './search_list.js';

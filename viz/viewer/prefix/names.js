@@ -5,7 +5,7 @@ import { spokenLanguage } from '../locales/language.js';
 const ANY_REGION = /_XX$/; // of mBART
 
 // The codes with their names, [code, English name] each, as { value, name, detail, terms }, sorted by name. `detail` is the
-// code; `terms` are what a person may type in place of the name. Names that are the same for two codes say the script too.
+// code; `terms` are what a person may type in place of the name. If two codes have the same name, the name says the script too.
 export function nameLanguages(codes) {
   const nameOf = namesIn(spokenLanguage(), 'language');
   const plainName = (code, english) => nameOf(tagOf(code).split('-')[0]) ?? english;

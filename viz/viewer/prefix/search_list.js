@@ -118,7 +118,7 @@ function nameOf({ entries, value }) {
   return entries.find((entry) => entry.value === value)?.name ?? '';
 }
 
-// The entries whose name or terms contain a text: first those whose name begins with it, then those with a word that does.
+// The entries whose name or terms contain a text. Names that begin with it come first, then names with a word that does.
 export function search(entries, text) {
   const wanted = plain(text).trim();
   if (wanted === '') return entries;

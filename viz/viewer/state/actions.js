@@ -19,7 +19,20 @@ const RESTORED = [
 
 // What a sentence of In short can change.
 const OPENED = [
-  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step', 'questions'],
+  ...[
+    'kind',
+    'layer',
+    'head',
+    'lastHead',
+    'selection',
+    'valueName',
+    'pin',
+    'words',
+    'mutes',
+    'panel',
+    'step',
+    'questions',
+  ],
 ];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
@@ -53,7 +66,7 @@ export function toggleRemoved({ record, removedAt }, place) {
 }
 
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.
-/** @type {(state: State, kind: Kind) => Changes} */
+/** @type {(state: State | EmptyState, kind: Kind) => Changes} */
 export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
@@ -65,7 +78,7 @@ export function chooseHead(state, layer, head) {
   return { layer, head, lastHead: head ?? state.lastHead, selection: NO_HEADS };
 }
 
-// Shift-click adds a head to those shown or removes it.
+// Shift-click adds a head to the heads on screen or removes it.
 /** @type {(state: State, layer: number, head: number) => Changes} */
 export function extendSelection(state, layer, head) {
   const chosen = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);
@@ -104,7 +117,7 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
 // best is chosen. The choices made for a sentence of the training, and what In short opened, end with it.
-/** @type {(opened: State, record: TranslationRecord) => Changes} */
+/** @type {(opened: State | EmptyState, record: TranslationRecord) => Changes} */
 export function showRecord(opened, record) {
   const { mutes: _, ...closed } = closeAside(opened);
   const state = { ...opened, ...closeAside(opened) };
@@ -122,7 +135,7 @@ export function withoutRow(instead) {
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
-/** @type {(state: State, name: string) => Changes} */
+/** @type {(state: Pick<State, 'trainings' | 'beside'>, name: string) => Changes} */
 export function forgetModel({ trainings, beside }, name) {
   const others = Object.entries(trainings).filter(([model]) => model !== name);
   const isOfModel = beside?.record?.model.name === name;
@@ -138,7 +151,7 @@ export function openView(state, record, { type, label, ...details }) {
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const isAskedInVain = ['training', 'muted'].includes(type) && chosenValue(state).request;
-  return { ...choicesFor(state, record), shown, mode: isAskedInVain ? USUAL.name : state.mode };
+  return { ...choicesFor(state, record), shown, valueName: isAskedInVain ? USUAL.name : state.valueName };
 }
 
 // Goes back to the view from which this one was opened.
@@ -190,6 +203,12 @@ export function sameHeads(one, other) {
 /** @type {(one: TranslationRecord | null, other: TranslationRecord) => boolean} */
 function sameWords(one, other) {
   return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
+}
+
+// Shows one head, of any kind.
+/** @type {(state: State | EmptyState, head: Head) => Changes} */
+export function showHead(state, [kind, layer, head]) {
+  return { ...chooseKind(state, kind), ...headOf({ kind, layer, head }) };
 }
 
 // A head { kind, layer, head } as a choice.

@@ -27,13 +27,13 @@ export function besideQuestion(state) {
   const { sideB, record } = state;
   if (!sideB?.by || !record) return null;
   const training = trainingStep(state);
-  const { model, text, source_prefix: prefix = '' } = taskOf(record);
-  if (sideB.by === 'model') return { do: 'translate', prefix: [], text, model: sideB.with, source_prefix: sideB.to };
-  if (sideB.by === 'sentence') return { do: 'translate', prefix: [], text: sideB.with, model, source_prefix: prefix };
+  const { model, text, language_prefix: prefix = '' } = taskOf(record);
+  if (sideB.by === 'model') return { do: 'translate', prefix: [], text, model: sideB.with, language_prefix: sideB.to };
+  if (sideB.by === 'sentence') return { do: 'translate', prefix: [], text: sideB.with, model, language_prefix: prefix };
   return training && { do: 'training_step', model, step: Number(sideB.with), sentence: training.sentence };
 }
 
-// The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
+// The record of B, or null if nothing stands beside the view. The last record stays until the next one arrives.
 /** @type {(state: State | EmptyState) => TranslationRecord | null} */
 export function recordOfB(state) {
   return besideQuestion(state) ? (state.beside?.record ?? null) : null;
@@ -45,9 +45,10 @@ export function otherRecord(state) {
   return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
 }
 
-// The token that the other side has in the place of the token of the step, by the same model; null if it is the same one.
+// The token that the other side has where this side has the token of the step, if both sides are of one model; null if the
+// tokens are the same.
 /** @type {(state: State) => Token | null} */
-export function oppositeWord(state) {
+export function wordOfOtherSide(state) {
   const { record, step } = state;
   const other = otherRecord(state);
   if (other?.model.name !== record.model.name) return null;
@@ -95,9 +96,9 @@ function sharesTokens(record, other, kind) {
   });
 }
 
-// All heads that both records have, { head, value } each, the heads that differ most first; of the kinds of which the records
-// share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
-// that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
+// All heads that both records have, { head, value } each, the largest value first; only of kinds in which the records share
+// enough tokens. The value is half the sum of the absolute differences in a row, in the mean over the rows; rows and columns
+// that only one record has do not count. It is 0 if both heads read the same, and at most 1.
 /** @type {(record: TranslationRecord, other: TranslationRecord) => { head: Head; value: number }[]} */
 export function headsByDifference(record, other) {
   const kinds = KINDS.filter((kind) => sharesTokens(record, other, kind));
@@ -140,9 +141,8 @@ export function lackOf(side, state, other) {
   });
 }
 
-// The record that a difference subtracts: { label, own, record, heads }; without heads, the same heads, and `own` names what it
-// is subtracted from. Heads that were kept of
-// another translation are called so.
+// The record that a difference subtracts, { label, own, record, heads }. Without `heads` the same heads are subtracted; `own` is
+// the name of the other side. Heads of another translation have its text in their label.
 /** @type {(state: State) => Reference | null} */
 export function referenceOf(state) {
   const other = isSubtracted(state) ? recordOfB(state) : null;

@@ -15,7 +15,7 @@ const INPUTS = [
   'head',
   'selection',
   'reduce',
-  'mode',
+  'valueName',
   'values',
   'reference',
   'hideSpecials',

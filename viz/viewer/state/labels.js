@@ -52,14 +52,20 @@ export function headName(layer, head) {
   return say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
 }
 
-// The same with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
+// The name of a head of any kind: "Cross, layer 3, head 6".
+/** @type {(head: Head) => string} */
+export function fullHeadName([kind, layer, head]) {
+  return `${kindName(kind)}, ${headName(layer, head)}`;
+}
+
+// The title with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
 /** @type {(state: State) => string} */
 export function titleOfMatrix(state) {
   const side = isSubtracted(state) ? 'A − B' : sideOf(state);
   return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
-// The muted heads, or the heads that give something else.
+// How many heads are muted or give something else, and in which row: "2 heads muted in row 3".
 /** @type {(heads: readonly Head[], instead: Instead) => string} */
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];

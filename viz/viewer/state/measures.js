@@ -5,9 +5,10 @@ import { say, tell, localNumber } from '../locales/language.js';
 
 export const MARKED = [2, 10, 100]; // factors that the legend of the marks names
 
-// Importance is known only after the server has computed it.
+// Importance is known once it was asked for.
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
+/** @type {(record: { definitions: Definitions }) => Measure[]} */
 export function measuresOf(record) {
   return record.definitions.measures.map((one) => ({
     ...one,
@@ -18,11 +19,18 @@ export function measuresOf(record) {
 }
 
 // The measures that heads can be sorted by.
+/** @type {(record: { definitions: Definitions }) => { name: string; label: string }[]} */
 export function sortsOf(record) {
   return [...measuresOf(record), importanceMeasure()];
 }
 
-// How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
+// The label of a measure, or of importance.
+/** @type {(record: { definitions: Definitions }, name: string) => string} */
+export function labelOfMeasure(record, name) {
+  return sortsOf(record).find((one) => one.name === name)?.label ?? '';
+}
+
+// How log p changes without each head, [layer][head] by kind; null unless it was measured for what muted heads give at present.
 /** @type {(state: Pick<State, 'importance' | 'instead'>) => ByKind<number[][]> | null} */
 export function importanceOf({ importance, instead }) {
   if (!importance) return null;
@@ -32,7 +40,7 @@ export function importanceOf({ importance, instead }) {
   return instead.baseline === 'zero' ? (importance.usual ?? null) : null;
 }
 
-// The same of the other side, so that the colours mean the same on both; null without it.
+// The importance of heads on the other side, so that the colours mean the same on both sides; null without another side.
 /** @type {(state: State) => ByKind<number[][]> | null} */
 export function importanceBeside(state) {
   return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
@@ -77,6 +85,7 @@ export function darknessOfFactor(factor) {
 }
 
 // Warnings about a sentence that is far from what the model was trained on.
+/** @type {(record: TranslationRecord, about: { trained?: { tokens: number; pieces: number } }) => string[]} */
 export function rangeNotices({ tokens: { source } }, { trained }) {
   if (!trained) return [];
   const words = source.filter(({ word }) => word !== null);

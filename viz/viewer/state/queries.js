@@ -5,7 +5,7 @@ import { chosenValue } from '../values/values.js';
 import { chosenHeads, isMemory, sameHead } from '../domain/heads.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
-// The spot to highlight: the one under the pointer, or the pinned one.
+// The spot to highlight: the spot under the pointer, or the pinned spot.
 /** @type {(state: Pick<State, 'hover' | 'pin'>) => Spot | null} */
 export function focusOf(state) {
   return state.hover ?? state.pin;
@@ -17,11 +17,13 @@ export function isCell(spot) {
 }
 
 // The rows and the columns of the pinned cell: all rows and columns of its two words while words are merged.
-export function placesOfPin(state) {
-  const { record, kind, pin, words } = state;
-  if (!words) return { rows: [pin.row], columns: [pin.column] };
+/** @type {(state: State) => { rows: number[]; columns: number[] }} */
+export function placesOfPin({ record, kind, pin, words }) {
+  if (!isCell(pin)) return { rows: [], columns: [] };
+  const { row, column } = pin;
+  if (!words) return { rows: [row], columns: [column] };
   const names = axes(record, kind);
-  return { rows: placesOfWord(names.rows, pin.row), columns: placesOfWord(names.columns, pin.column) };
+  return { rows: placesOfWord(names.rows, row), columns: placesOfWord(names.columns, column) };
 }
 
 // The parts of the state that the pinned cell depends on.
@@ -41,7 +43,7 @@ export function pinnedCell(state) {
   return allowed.reduce(largest, /** @type {Cell | null} */ (null));
 }
 
-// Whether the server's answer about a cell is about the pinned one.
+// Whether the answer about a cell is about the pinned one.
 /** @type {(state: State) => boolean} */
 export function isExplained(state) {
   const place = pinnedCell(state);
@@ -129,14 +131,16 @@ export function spotOfToken(state, side, place) {
   return { row, column, token: row !== null && column !== null, ...step };
 }
 
-// The reverse: the places in the strip of a group of rows, or the place of a column. The rows that write a word are read
-// one token earlier, so what they read is the token of the first one.
+// The reverse: the places in the strip of a group of rows, or the place of a column. If rows light the word that they
+// read, the rows that write a merged word light what the first of them reads; the others read tokens of the word itself.
+/** @type {(state: State, rows: number[]) => PlaceInStrip[]} */
 export function placesOfRows(state, rows) {
   if (state.kind === 'encoder') return rows.map((place) => ({ side: 'source', place }));
   const offset = rowOffset(state);
   return (offset < 0 ? rows.slice(0, 1) : rows).map((row) => ({ side: 'target', place: row + 1 + offset }));
 }
 
+/** @type {(kind: Kind, column: number) => PlaceInStrip} */
 export function placeOfColumn(kind, column) {
   return { side: kind === 'decoder' ? 'target' : 'source', place: column };
 }

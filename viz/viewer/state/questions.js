@@ -22,7 +22,7 @@ export function sameQuestion(one, other) {
 }
 
 // Opens a question or closes it; for `store.change`.
-/** @type {(state: State, name: string) => Changes} */
+/** @type {(state: Pick<State, 'questions'>, name: string) => Changes} */
 export function toggleQuestion({ questions }, name) {
   return { questions: questions.includes(name) ? questions.filter((one) => one !== name) : [...questions, name] };
 }

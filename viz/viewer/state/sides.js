@@ -3,7 +3,7 @@
 
 import { counterparts } from '../domain/counterparts.js';
 import { hasHeads } from '../domain/heads.js';
-import { oppositeWord, recordOfB } from './comparison.js';
+import { wordOfOtherSide, recordOfB } from './comparison.js';
 import { axes } from '../domain/payload.js';
 import { clearestHead, headOf, sameHeads, withoutRow } from './actions.js';
 import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle, speakOf } from './store.js';
@@ -49,7 +49,7 @@ export function stateOfB(state) {
 function makeStateOfB(state) {
   const { beside, home, shown, theme } = state;
   if (recordOfB(state) === null) return { ...EMPTY, theme, side: 'B' };
-  const isOpposite = state.other !== null && oppositeWord(state)?.id === state.other;
+  const isAboutBoth = state.other !== null && wordOfOtherSide(state)?.id === state.other;
   const [own, others] = [state.record, beside.record].map(({ tokens }) => tokens.predicted);
   const made = {
     ...state,
@@ -64,7 +64,7 @@ function makeStateOfB(state) {
     reference: null,
     mutes: NO_HEADS,
     gold: '',
-    questions: state.questions.filter((name) => name === 'links' || (name === 'contributions' && isOpposite)),
+    questions: state.questions.filter((name) => name === 'links' || (name === 'contributions' && isAboutBoth)),
     instead: withoutRow(state.instead),
     aside: null,
     drawing: null,

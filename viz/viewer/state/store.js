@@ -17,12 +17,13 @@ export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 /** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
-// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const FOUND_OVER = ['sentence', 'corpus', 'own']; // which sentences the head finder is about
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 /** @type {readonly Head[]} */
 export const NO_HEADS = Object.freeze([]);
-// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+// Muted heads give nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in
+// one row. Here: nothing, in all rows.
 /** @type {Readonly<Instead>} */
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
@@ -37,7 +38,7 @@ export const CHOICES = Object.freeze({
   head: 0, // null: all heads of the layer together
   reduce: 'mean', // how several heads become one matrix
   selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
-  mode: USUAL.name, // which value of a cell is shown
+  valueName: USUAL.name, // which value of a cell is shown
   removedAt: null, // the place of the source token whose word is removed
   pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
@@ -60,9 +61,9 @@ export const CHOICES = Object.freeze({
   sideB: null, // what stands beside the view, { by, with, to, separate }; see state/comparison.js
 });
 
-// A view is one record and what the server said about it. The state has three of them: `home` is the model's own
-// translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
-// also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+// A view is one record and the answers about it. The state has three of them: `home` is the model's own translation, `shown` is
+// another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are also
+// fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
 /** @type {Readonly<ViewFields & { record: null }>} */
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
@@ -71,11 +72,11 @@ export const EMPTY_VIEW = Object.freeze({
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
   removed: null, // the translation without source tokens, { places, text }
-  // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
-  // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
+  // For In short: the translation without each of the heads that it needs most, { head, text }, and the word that the likeliest
+  // other token of each unsure step begins, { step, id, text, pieces }; null if not asked.
   summary: null,
-  // { changes, usual, baseline, instead }: without each head, which gives something `instead`; `usual` is what was known when it
-  // gives nothing
+  // { changes, usual, baseline, instead }: how log p changes if one head gives something `instead`; `usual` are the changes if it
+  // gives nothing, where they are known
   importance: null,
   cell: null,
   beams: null,
@@ -101,7 +102,7 @@ export const EMPTY = Object.freeze({
   played: null, // the trainings of the playground: { settings, steps, share } each
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
-  busy: null, // { what, cancel, waiting } while the server works
+  busy: null, // { what, cancel, waiting } while a request is open
   waiting: '', // the newest place in the queue or progress
   translating: null, // the same while the page waits for a translation
   page: Object.freeze({
@@ -159,6 +160,12 @@ export function createStore(initial = EMPTY) {
   };
 }
 
+// The state while a record is on screen: panels and requests are about one.
+/** @type {(store: Store) => State} */
+export function stateOf(store) {
+  return /** @type {State} */ (store.get());
+}
+
 // What a view says next is about this record: its words, or its letters.
 /** @type {(record: TranslationRecord | null) => void} */
 export function speakOf(record) {
@@ -177,14 +184,14 @@ function merge(state, changes) {
 // Choosing a head shows a value of heads.
 function modeAfter(state, changes) {
   const isHead = differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
-  return isHead && !('mode' in changes) ? { mode: nameOfHeads(state) } : {};
+  return isHead && !('valueName' in changes) ? { valueName: nameOfHeads(state) } : {};
 }
 
-// What a sentence of In short opened stays once the person chooses something else to see, but for the joined words.
+// If the person chooses something else to see, the view that In short opened stays, except that words are joined as before.
 function asideAfter(before, state) {
   const { aside } = state;
   if (!aside || aside !== before.aside) return {};
-  if (!differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return {};
+  if (!differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'valueName', 'mutes'])) return {};
   return { aside: null, ...(state.words === before.words ? { words: aside.words } : {}) };
 }
 
@@ -215,7 +222,7 @@ export function settle(state) {
     pin: inside(state.pin),
     removedAt: (state.removedAt ?? 0) < state.record.tokens.source.length ? state.removedAt : null,
     step: clamp(state.step, state.record.tokens.predicted.length),
-    mode: isPossible(state) ? state.mode : USUAL.name,
+    valueName: isPossible(state) ? state.valueName : USUAL.name,
     sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
   const focus = focusOf(settled);

@@ -8,22 +8,22 @@ import { isPossible } from './queries.js';
 
 // The values whose numbers the page has or can ask for.
 /** @type {(state: State, hasServer: boolean) => Value[]} */
-export function availableValues({ values }, hasServer) {
-  return VALUES.filter(({ request }) => !request || hasServer || values[request]);
+export function availableValues({ values }, canAsk) {
+  return VALUES.filter(({ request }) => !request || canAsk || values[request]);
 }
 
 // The next value for the key N.
 /** @type {(state: State, hasServer: boolean) => Changes} */
-export function nextValue(state, hasServer) {
-  const possible = availableValues(state, hasServer).filter(({ name }) => isPossible({ ...state, mode: name }));
-  const place = possible.findIndex(({ name }) => name === state.mode);
-  return { mode: possible[(place + 1) % possible.length].name };
+export function nextValue(state, canAsk) {
+  const possible = availableValues(state, canAsk).filter(({ name }) => isPossible({ ...state, valueName: name }));
+  const place = possible.findIndex(({ name }) => name === state.valueName);
+  return { valueName: possible[(place + 1) % possible.length].name };
 }
 
 /** @type {(state: State, value: Value) => Changes} */
 export function chooseValue(state, value) {
   const kind = value.kinds.includes(state.kind) ? {} : chooseKind(state, value.kinds[0]);
-  return { ...kind, ...(value.choose?.(state, () => keep(state)) ?? { mode: value.name }) };
+  return { ...kind, ...(value.choose?.(state, () => keep(state)) ?? { valueName: value.name }) };
 }
 
 // The heads on screen as the reference that the next heads are compared with.

@@ -49,11 +49,9 @@ export function drawLinks(parts, record, { links, gold }) {
   const origin = body.getBoundingClientRect();
   const end = (side, tokens, word) => {
     const places = [...tokens.keys()].filter((place) => tokens[place].word === word);
-    const boxes = places.map((place) =>
-      chips[side].children[place + (side === 'target' ? 1 : 0)].getBoundingClientRect(),
-    );
-    const [left, right] = [Math.min(...boxes.map((box) => box.left)), Math.max(...boxes.map((box) => box.right))];
-    return { x: (left + right) / 2 - origin.left, y: boxes[0][side === 'source' ? 'bottom' : 'top'] - origin.top };
+    const { children } = chips[side];
+    const boxes = places.map((place) => children[place + (side === 'target' ? 1 : 0)].getBoundingClientRect());
+    return middleOf(boxes, side, origin);
   };
   const line = ([source, target], name) => {
     const { source: from, predicted: to } = record.tokens;
@@ -74,7 +72,13 @@ function sizeOf(grid, row, column) {
   return hasValue(grid.status[cell]) ? Math.min(1, value / grid.high) : 0;
 }
 
-// The ends of arcs for each row and column: below source tokens, above target tokens, in the middle of a word.
+// The end of an arc at a word: in its middle, below source tokens and above target tokens.
+function middleOf(boxes, side, origin) {
+  const [left, right] = [Math.min(...boxes.map((box) => box.left)), Math.max(...boxes.map((box) => box.right))];
+  return { x: (left + right) / 2 - origin.left, y: boxes[0][side === 'source' ? 'bottom' : 'top'] - origin.top };
+}
+
+// The ends of arcs for each row and column.
 function endsOf({ chips, body }, grid, state) {
   const origin = body.getBoundingClientRect();
   const boxes = {
@@ -83,11 +87,7 @@ function endsOf({ chips, body }, grid, state) {
   };
   const end = (places) => {
     const own = places.map(({ side, place }) => boxes[side][place]);
-    const [left, right] = [Math.min(...own.map((box) => box.left)), Math.max(...own.map((box) => box.right))];
-    return {
-      x: (left + right) / 2 - origin.left,
-      y: own[0][places[0].side === 'source' ? 'bottom' : 'top'] - origin.top,
-    };
+    return middleOf(own, places[0].side, origin);
   };
   return {
     rows: grid.rowGroups.map(({ places }) => end(placesOfRows(state, places))),

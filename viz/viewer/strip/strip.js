@@ -28,17 +28,17 @@ import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 
 const LEAST_MORE = 8; // pixels of words out of sight that are worth a button
-const OF_REMOVED = ['removedAt', 'mode', 'kind', 'pin', 'words'];
+const OF_REMOVED = ['removedAt', 'valueName', 'kind', 'pin', 'words'];
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
-export function createStrip(server) {
-  const { store } = server;
+export function createStrip(client) {
+  const { store } = client;
   const analysed = element('p', { class: 'hl-analysed hl-soft' });
   const text = element('p', { class: 'hl-translation', dir: 'auto', lang: '', translate: 'no' });
   const given = element('span', { class: 'hl-given hl-soft' });
   const notices = element('div', { class: 'hl-notices' });
-  const { toggle, beside } = createButtons(server);
+  const { toggle, beside } = createButtons(client);
   const line = element('div', { class: 'hl-result-line' }, given, toggle, beside);
   const result = element(
     'div',
@@ -50,12 +50,12 @@ export function createStrip(server) {
   const removed = createRemoved(store);
   const legend = createLegend();
   const foot = element('div', { class: 'hl-strip-foot' }, removed.node, legend.node);
-  const menu = createWordMenu(server);
+  const menu = createWordMenu(client);
   const name = store.get().side === 'B' ? say('Tokens of B') : say('Tokens');
   const attributes = { class: 'hl-panel hl-strip', 'aria-label': name };
   const node = element('section', attributes, result, tokens.scroll, tokens.more, foot, menu.node);
   const shown = { analysed, text, given, toggle, beside, notices, legend, removed, menu };
-  const parts = { server, store, ...shown, ...tokens, drawn: [], lit: [] };
+  const parts = { client, store, ...shown, ...tokens, drawn: [], lit: [] };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(parts.body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -63,16 +63,16 @@ export function createStrip(server) {
 }
 
 // The buttons of A are for both sides.
-function createButtons(server) {
-  const { store } = server;
+function createButtons(client) {
+  const { store } = client;
   const isB = store.get().side === 'B';
   const links = say('link the words of the sentence and of its translation, in place of the arcs');
   const others = say('show another model, another step of the training or another sentence beside this translation');
   const button = (name, title, text, act) => createButton(`hl-tab hl-links-tab ${name}`, act, { title }, text);
   const toggle = button('', links, say('Word links'), () => toggleLinks(store));
   const beside = button('hl-beside-tab', others, say('Side by side'), () => toggleBeside(store));
-  toggle.hidden = isB || !server.ask;
-  beside.hidden = isB || !server.ask;
+  toggle.hidden = isB || !client.ask;
+  beside.hidden = isB || !client.ask;
   return { toggle, beside };
 }
 
@@ -151,7 +151,7 @@ function redraw(parts, state) {
   light(parts, state);
 }
 
-// The code of a language as HTML has it; empty for others, such as those of models of letters.
+// The code of a language as HTML has it; empty for other codes, such as the codes of models of letters.
 function languageTag(code = '') {
   return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
 }
@@ -171,7 +171,7 @@ function drawTokens({ text, given, notices, chips, legend }, state) {
   legend.scale.style.background = `linear-gradient(90deg, ${colours.filter((_, place) => place % 16 === 0).join()})`;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    const forced = step < (record.n_prefix ?? 0) && say('forced');
+    const forced = step < (record.n_forced ?? 0) ? say('forced') : '';
     const chance = say('probability {value}', { value: fixed(probability) });
     const target = chip('target', step + 1, token, predicted[step - 1], [forced, chance]);
     target.classList.toggle('hl-forced', Boolean(forced));
@@ -205,7 +205,7 @@ function noticesOf({ notices, said = notices }) {
 }
 
 // The tokens that the person gave; empty without any.
-function givenText({ n_prefix: forced = 0, tokens }) {
+function givenText({ n_forced: forced = 0, tokens }) {
   if (forced === 0) return '';
   if (forced === tokens.predicted.length) return say('all tokens given');
   return sayCount(forced, 'first token given', 'first {count} tokens given');
@@ -249,10 +249,10 @@ function listen(parts) {
 }
 
 // A word of the sentence is removed; a word of the translation is pinned, and shows what else could stand there.
-function actOn({ server, store, menu }, state, target, spot) {
+function actOn({ client, store, menu }, state, target, spot) {
   const place = Number(target.dataset.place);
   const isOfSource = target.dataset.side === 'source';
-  if (isOfSource && canRemove(server, state, place)) return store.change(toggleRemoved(state, place));
+  if (isOfSource && canRemove(client, state, place)) return store.change(toggleRemoved(state, place));
   if (spot) store.change(togglePin(state, spot));
   if (!isOfSource && place > 0 && (!spot || store.get().pin)) menu.show(target, place - 1);
 }

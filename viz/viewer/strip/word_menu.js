@@ -9,8 +9,8 @@ import { sayParts, say } from '../locales/language.js';
 const GAP = 4; // pixels below the word
 
 // Returns { node, show(chip, step), close }.
-export function createWordMenu(server) {
-  const { store } = server;
+export function createWordMenu(client) {
+  const { store } = client;
   const node = element('div', { class: 'hl-sheet hl-word-menu', role: 'dialog', hidden: true });
   let opener = /** @type {HTMLElement | null} */ (null);
   const close = () => {
@@ -19,10 +19,11 @@ export function createWordMenu(server) {
   };
   const show = (chip, step) => {
     opener = chip;
-    node.replaceChildren(...contentOf(server, step, close));
-    node.setAttribute('aria-label', node.firstChild.textContent);
+    node.replaceChildren(...contentOf(client, step, close));
+    node.setAttribute('aria-label', node.querySelector('h3')?.textContent ?? '');
     node.hidden = false;
-    const [frame, box] = [node.parentElement.getBoundingClientRect(), chip.getBoundingClientRect()];
+    const around = /** @type {Element} */ (node.parentElement);
+    const [frame, box] = [around, chip].map((one) => one.getBoundingClientRect());
     const left = Math.max(0, Math.min(box.left - frame.left, frame.width - node.offsetWidth));
     Object.assign(node.style, { left: `${left}px`, top: `${box.bottom - frame.top + GAP}px` });
   };
@@ -32,14 +33,14 @@ export function createWordMenu(server) {
     close();
   });
   document.addEventListener('pointerdown', ({ target }) => {
-    if (!node.hidden && !node.contains(target)) close();
+    if (!node.hidden && !(target instanceof Node && node.contains(target))) close();
   });
   store.subscribe((state, before) => state.record !== before.record && close());
   return { node, show, close };
 }
 
-function contentOf(server, step, close) {
-  const { store } = server;
+function contentOf(client, step, close) {
+  const { store } = client;
   const state = store.get();
   const word = targetWords(state.record).find(({ places }) => places.includes(step));
   const name = word ? wordAt(word, state.record, step) : readable(state.record.tokens.predicted[step].text);
@@ -49,7 +50,7 @@ function contentOf(server, step, close) {
   };
   return [
     element('h3', {}, ...sayParts('Instead of “{word}”', { word: name })),
-    ...alternatives(server, state, step),
+    ...alternatives(client, state, step),
     createButton('hl-item', more, {}, say('More about this step')),
   ];
 }

@@ -41,7 +41,7 @@ export function factsOf(state) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-export function sourceWords(record) {
+function sourceWords(record) {
   return wordsOf(record.tokens.source, isOfLetters(record));
 }
 
@@ -110,7 +110,7 @@ function missingWords({ tokens, missing = [] }, { source }) {
 
 // A word of the source in several longer pieces, on which the least likely of the unsure words depends.
 function doubtedWord(record, { source, target }, leaveOneOut) {
-  const { n_prefix: given = 0, tokens } = record;
+  const { n_forced: given = 0, tokens } = record;
   const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
     .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
@@ -125,7 +125,7 @@ function doubtedWord(record, { source, target }, leaveOneOut) {
 // The steps at which the model was in doubt, the least likely first; without any, the least likely of all. Each has its rival; or
 // null, if no other word has a share worth naming.
 function hesitation(record, { target }, known) {
-  const { log_probabilities: chances, n_prefix: given = 0 } = record;
+  const { log_probabilities: chances, n_forced: given = 0 } = record;
   const steps = target
     .flatMap(({ places }) => places)
     .filter((step) => step >= given)
@@ -136,8 +136,8 @@ function hesitation(record, { target }, known) {
   return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
-// The likeliest other token of a step that could have been said, if it is likely enough to be a rival, with the `whole` word { text, pieces } that it would begin, if
-// that is known; null if the record has none.
+// The likeliest other token of a step that could have been said, if it is likely enough to be a rival, with the `whole` word {
+// text, pieces } that it would begin, if that is known; null if the record has none.
 function rivalAt({ tokens, alternatives, log_probabilities: chances }, step, known) {
   const { id } = tokens.predicted[step];
   const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));
@@ -221,7 +221,7 @@ function neededHeads(importance, known) {
 // The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if
 // that can be written. null if all were decided in the first layer, if more than three were decided last, or if a word never
 // became the likeliest: the search took it for the whole sentence.
-function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
+function lateWords({ n_forced: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
   const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
   const layer = Math.max(...steps.map((step) => leads[step]));
   const late = steps.filter((step) => leads[step] === layer);

@@ -1,15 +1,16 @@
 // In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
 import { createButton, element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
-import { askImportance, askSummary, forceToken } from '../transport/effects.js';
+import { askImportance, askSummary } from '../transport/effects.js';
+import { forceToken } from '../transport/views.js';
 import { isAnswered } from '../state/questions.js';
 import { questionOf } from '../instruments/instruments.js';
 import { fixed, percent } from '../drawing/numbers.js';
-import { headName, kindName } from '../state/labels.js';
+import { fullHeadName } from '../state/labels.js';
 import { whyNot } from '../transport/requests.js';
-import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
+import { chooseKind, closeAside, openAside, showHead } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
-import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, offer } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
@@ -24,8 +25,8 @@ const AT_ONCE = 3; // sentences
 const INPUTS = ['record', 'summary', 'importance', 'values', 'answers', 'busy', 'about', 'translating'];
 
 // The sentences stand under the translation, across the page: three of them, the rest on demand.
-export function createSummary(server) {
-  const { store } = server;
+export function createSummary(client) {
+  const { store } = client;
   const sentences = element('ul', { class: 'hl-summary' });
   const notes = element('div', { class: 'hl-summary-notes' });
   const all = createButton('hl-tab hl-summary-all', () => unfold(!node.classList.contains('hl-unfolded')), {});
@@ -37,9 +38,9 @@ export function createSummary(server) {
   };
   store.subscribe((state, before) => {
     if (!state.record || !differs(state, before, INPUTS) || state.translating) return;
-    const isWaiting = isAwaited(server, state);
-    replaceKeepingFocus(sentences, ...(isWaiting ? [] : sentencesOf(server, node, state)));
-    replaceKeepingFocus(notes, ...(isWaiting ? [] : notesOf(server, state, sentences)));
+    const isWaiting = isAwaited(client, state);
+    replaceKeepingFocus(sentences, ...(isWaiting ? [] : sentencesOf(client, node, state)));
+    replaceKeepingFocus(notes, ...(isWaiting ? [] : notesOf(client, state, sentences)));
     const isCut = sentences.children.length > AT_ONCE || sentences.querySelector('ul > li + li') !== null;
     all.hidden = !isCut && notes.children.length === 0;
     unfold(node.classList.contains('hl-unfolded'));
@@ -48,14 +49,14 @@ export function createSummary(server) {
 }
 
 // Whether an answer is on its way: a sentence that is read must not change.
-function isAwaited(server, { record, summary, shown }) {
-  if (summary || shown?.type === 'muted' || whyNot(server, 'summary')) return false;
-  const asked = server.requests.get('summary');
+function isAwaited(client, { record, summary, shown }) {
+  if (summary || shown?.type === 'muted' || whyNot(client, 'summary')) return false;
+  const asked = client.requests.get('summary');
   return asked?.record !== record || asked.isOpen;
 }
 
-function sentencesOf(server, node, state) {
-  const open = openersOf(server, node);
+function sentencesOf(client, node, state) {
+  const open = openersOf(client, node);
   const question = questionOf(state, 'lens');
   const lens = question && isAnswered(state, 'lens', question) ? state.answers.lens.answer : null; // of this sentence
   return factsOf({ ...state, lens }).map((fact) => {
@@ -65,8 +66,8 @@ function sentencesOf(server, node, state) {
   });
 }
 
-function notesOf(server, state, sentences) {
-  return [...(sentences.textContent.includes('…') ? [aboutPieces()] : []), ...rest(server, state)];
+function notesOf(client, state, sentences) {
+  return [...(sentences.textContent.includes('…') ? [aboutPieces()] : []), ...rest(client, state)];
 }
 
 function aboutPieces() {
@@ -74,26 +75,19 @@ function aboutPieces() {
 }
 
 // What is not measured, and why.
-function rest(server, state) {
+function rest(client, state) {
   const { busy, record, summary, shown } = state;
-  const reason = whyNot(server, 'summary');
-  if (reason) return server.ask ? [note(reason)] : [];
+  const reason = whyNot(client, 'summary');
+  if (reason) return client.ask ? [note(reason)] : [];
   if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
   if (busy) return [];
-  if (!summary)
-    return [
-      note(
-        say('There is no answer.'),
-        ' ',
-        actionButton(say('Ask again'), () => askSummary(server)),
-      ),
-    ];
+  if (!summary) return [offer(say('There is no answer.'), say('Ask again'), () => askSummary(client))];
   if (importanceWithout(state)) return [];
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
-  const attributes = { disabled: whyNot(server, 'importance') !== null };
+  const attributes = { disabled: whyNot(client, 'importance') !== null };
   return [
     note(say('It takes a while to see which of the {count} heads of so large a model it needed.', { count })),
-    actions(actionButton(say('Mute each head in turn'), () => askImportance(server), attributes)),
+    actions(actionButton(say('Mute each head in turn'), () => askImportance(client), attributes)),
   ];
 }
 
@@ -254,8 +248,8 @@ function joined(nodes) {
 }
 
 // The buttons in the sentences: what each names, and the view that it opens.
-function openersOf(server, node) {
-  const { store } = server;
+function openersOf(client, node) {
+  const { store } = client;
   const openIn = (panel) => (changesOf) => () => {
     store.change(openAside(store.get(), changesOf));
     node.parentElement.querySelector(panel).scrollIntoView({ block: 'nearest' });
@@ -292,11 +286,8 @@ function openersOf(server, node) {
       step(place, record, say('Show the words after each layer'), ({ questions }) => ({
         questions: [...new Set([...questions, 'lens'])],
       })),
-    force: (place, rival) => forceButton(server, place, rival),
-    head: ([kind, layer, head]) => {
-      const name = `${kindName(kind)}, ${headName(layer, head)}`;
-      return openButton(name, say('Mute this head'), change(muted([kind, layer, head])));
-    },
+    force: (place, rival) => forceButton(client, place, rival),
+    head: (head) => openButton(fullHeadName(head), say('Mute this head'), change(muted(head))),
   };
 }
 
@@ -304,13 +295,13 @@ function openButton(label, title, onclick) {
   return createButton('hl-open', onclick, { title }, label);
 }
 
-function forceButton(server, place, rival) {
-  const { store } = server;
-  const reason = whyNot(server, 'force');
+function forceButton(client, place, rival) {
+  const { store } = client;
+  const reason = whyNot(client, 'force');
   const title = reason ?? say('Force this word and translate on');
   const found = openButton(tokenName(store.get().record, rival), title, () => {
     store.change(closeAside(store.get()));
-    forceToken(server, place, rival.id);
+    forceToken(client, place, rival.id);
   });
   found.disabled = reason !== null;
   return found;
@@ -324,12 +315,11 @@ function removeWord(state, from, made) {
 }
 
 // The head on screen and muted, with what that changes.
-function muted([kind, layer, head]) {
+function muted(head) {
   return (state) => ({
-    ...chooseKind(state, kind),
-    ...headOf({ kind, layer, head }),
-    mode: nameOfHeads(state),
-    mutes: [[kind, layer, head]],
+    ...showHead(state, head),
+    valueName: nameOfHeads(state),
+    mutes: [head],
     panel: 'mute',
   });
 }

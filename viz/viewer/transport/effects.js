@@ -1,85 +1,83 @@
-// Requests that follow a change of the state, to a server or a Worker. Panels call these functions or change the state;
-// the answers go into the state.
+// Requests that follow a change of the state, to a server or a Worker, and those of panels. The answers go into the state.
 
-import { readable, visible } from '../drawing/dom.js';
-import { decode, givenIds, targetIds, taskOf } from '../domain/payload.js';
-import { changedHeads } from '../state/labels.js';
+import { decode, forcedIds, targetIds } from '../domain/payload.js';
 import { importanceOf, importanceBeside } from '../state/measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
-import { ZERO } from '../state/store.js';
+import { ZERO, stateOf } from '../state/store.js';
 import { besideQuestion, isUpToDate } from '../state/comparison.js';
 import { baselineGiven, isOutcome, muteQuestion } from '../state/mutes.js';
 import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
+import { askTraining } from './views.js';
 import { addSurvey, partOf } from '../domain/survey.js';
-import { changeView, chooseKind, closeView, goHome, openView } from '../state/actions.js';
+import { changeView, closeView } from '../state/actions.js';
 import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from '../state/queries.js';
-import { compareWith } from '../values/difference.js';
 import { createBesideView } from '../state/sides.js';
-import { say } from '../locales/language.js';
 
 const BEAM_OF_TREE = 4; // after a greedy search, which has no tree to draw
-const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
 // Requests that follow from a change of the state.
-export function startEffects(server) {
-  server.store.subscribe((state, before) => {
+/** @type {(client: Client) => void} */
+export function startEffects(client) {
+  client.store.subscribe((state, before) => {
     if (!state.record) return;
-    followMutes(server, state, before);
-    followValue(server, state, before);
-    followPin(server, state, before);
-    followRemoved(server, state, before);
-    followSummary(server, state, before);
-    followTraining(server, state, before);
-    followQuestions(server, state, before);
-    followBeside(server, state, before);
+    followMutes(client, state, before);
+    followValue(client, state, before);
+    followPin(client, state, before);
+    followRemoved(client, state, before);
+    followSummary(client, state, before);
+    followTraining(client, state, before);
+    followQuestions(client, state, before);
+    followBeside(client, state, before);
   });
 }
 
 // The same for side B, which is about its values, its word links and its heads.
-export function startEffectsOfB(server) {
-  server.store.subscribe((state, before) => {
+/** @type {(client: Client) => void} */
+export function startEffectsOfB(client) {
+  client.store.subscribe((state, before) => {
     if (!state.record) return;
-    followValue(server, state, before);
-    followQuestions(server, state, before);
-    followImportance(server, state, before);
+    followValue(client, state, before);
+    followQuestions(client, state, before);
+    followImportance(client, state, before);
   });
 }
 
 // Asks what the muted heads change, again for each new record. If the translation with muted heads is on screen and
 // the muted heads change, the model's own translation is shown again.
-function followMutes(server, state, before) {
+function followMutes(client, state, before) {
   if (!differs(state, before, ['record', 'mutes', 'instead'])) return;
-  const { store } = server;
+  const { store } = client;
   if (state.shown?.type === 'muted') {
     const isOther = state.mutes !== sourceView(state).mutes || state.instead !== before.instead;
     if (isOther) store.change({ ...closeView(state), mutes: state.mutes });
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (!isOutcome(state)) {
-    if (muteQuestion(state) && !whyNot(server, 'mute')) askMuted(server);
+    if (muteQuestion(state) && !whyNot(client, 'mute')) askMuted(client);
   }
 }
 
-// The given tokens of a translation, for a request; nothing if there are none.
-function givenPrefix(record) {
-  const prefix = givenIds(record);
-  return prefix.length > 0 ? { prefix } : {};
+// The forced tokens of a translation, for a request; nothing if there are none.
+function forcedGiven(record) {
+  const forced = forcedIds(record);
+  return forced.length > 0 ? { prefix: forced } : {};
 }
 
-// Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
+// Forced tokens stay forced while heads are muted, so that only the heads make a difference. If the request fails,
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
-export async function askMuted(server) {
-  const { store } = server;
-  const { mutes, instead, record } = store.get();
-  const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
-  const asked = muteQuestion(store.get());
+/** @type {(client: Client) => Promise<void>} */
+export async function askMuted(client) {
+  const { store } = client;
+  const { mutes, instead, record } = stateOf(store);
+  const decodeOutcome = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
+  const asked = muteQuestion(stateOf(store));
   if (!asked) return;
-  const question = { ...asked, ids: targetIds(record), ...givenPrefix(record), heads: mutes };
-  const muted = await request(server, 'mute', question, read);
-  const state = store.get();
+  const question = { ...asked, ids: targetIds(record), ...forcedGiven(record), heads: mutes };
+  const muted = await request(client, 'mute', question, decodeOutcome);
+  const state = stateOf(store);
   if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
   if (muted) store.change({ muted });
   else if (state.muted) store.change({ mutes: state.muted.heads, instead: state.muted.instead });
@@ -87,138 +85,146 @@ export async function askMuted(server) {
 }
 
 // Numbers that the record does not have: asked once for each record; without an answer, weights are shown again.
-async function followValue(server, state, before) {
+async function followValue(client, state, before) {
   const { record, values } = state;
-  const { request: name, read } = chosenValue(state);
-  if (!name || values[name] || !differs(state, before, ['record', 'mode'])) return;
+  const { request: name, decode: decodeNumbers } = chosenValue(state);
+  if (!name || values[name] || !differs(state, before, ['record', 'valueName'])) return;
   const question = { do: name, ids: targetIds(record) };
-  if (isRequested(server, name, question)) return;
-  const numbers = await request(server, name, question, read);
-  const { store } = server;
-  const now = store.get();
+  if (isRequested(client, name, question)) return;
+  const numbers = await request(client, name, question, decodeNumbers);
+  const { store } = client;
+  const now = stateOf(store);
   if (numbers === undefined || now.record !== record) return;
   if (numbers) store.change({ values: { ...now.values, [name]: numbers } });
-  else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
+  else if (chosenValue(now).request === name) store.change({ valueName: USUAL.name });
 }
 
-// The whole translation without the source word that is removed, or pinned while losses are shown.
-async function followRemoved(server, state, before) {
+// Asks for the whole translation without the source word that is removed, or that is pinned while losses are shown.
+async function followRemoved(client, state, before) {
   const { record } = state;
   const places = removedPlaces(state);
   if (
     !places ||
-    !differs(state, before, ['record', 'removedAt', 'mode', 'pin', 'words']) ||
-    whyNot(server, 'remove_word')
+    !differs(state, before, ['record', 'removedAt', 'valueName', 'pin', 'words']) ||
+    whyNot(client, 'remove_word')
   )
     return;
   if (sameQuestion(state.removed?.places, places)) return;
-  const answer = await request(server, 'remove_word', { do: 'remove_word', places, ...givenPrefix(record) });
-  const { store } = server;
-  if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
+  const answer = await request(client, 'remove_word', { do: 'remove_word', places, ...forcedGiven(record) });
+  const { store } = client;
+  if (answer && stateOf(store).record === record) store.change({ removed: { places, text: answer.text } });
 }
 
-// What In short says beyond the record: not asked at once, since a link that is opened may choose another view. Muted heads
-// are not part of it, so a translation with muted heads has its record alone.
-function followSummary(server, state, before) {
-  const running = server.requests.get('summary');
+// Asks what In short says beyond the record; a moment later, because a link that is being opened may choose another view. In
+// short is not about muted heads, so nothing is asked for a translation with muted heads.
+function followSummary(client, state, before) {
+  const running = client.requests.get('summary');
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (state.record === before.record) return;
   queueMicrotask(() => {
-    const { record, summary, shown } = server.store.get();
+    const { record, summary, shown } = stateOf(client.store);
     if (summary || shown?.type === 'muted') return;
-    if (!whyNot(server, 'summary') && !isRequested(server, 'summary', summaryQuestion(record))) askSummary(server);
+    if (!whyNot(client, 'summary') && !isRequested(client, 'summary', summaryQuestion(record))) askSummary(client);
   });
 }
 
 function summaryQuestion(record) {
-  return { do: 'summary', ids: targetIds(record), ...givenPrefix(record) };
+  return { do: 'summary', ids: targetIds(record), ...forcedGiven(record) };
 }
 
 // The instruments that the sentences open get their answers too.
-export async function askSummary(server) {
-  const { store } = server;
-  const { record } = store.get();
-  const answer = await request(server, 'summary', summaryQuestion(record));
-  const now = store.get();
+/** @type {(client: Client) => Promise<void>} */
+export async function askSummary(client) {
+  const { store } = client;
+  const { record } = stateOf(store);
+  const answer = await request(client, 'summary', summaryQuestion(record));
+  const now = stateOf(store);
   if (!answer || now.record !== record) return;
   const { heads, rivals, importance, lens, leave_one_out: losses } = answer;
+  const question = questionOf(now, 'lens');
   store.change({
     summary: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
     values: { ...now.values, leave_one_out: losses ?? now.values.leave_one_out },
-    answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
+    answers: question ? { ...now.answers, lens: { question, answer: lens } } : now.answers,
   });
 }
 
 // The pinned cell is explained while the panel Cell is open.
-function followPin(server, state, before) {
+function followPin(client, state, before) {
   const moved = differs(state, before, ['panel', ...PINNED]);
-  if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(server, 'cell')) return;
-  if (!isRequested(server, 'cell', cellQuestion(state))) askCell(server);
+  if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(client, 'cell')) return;
+  if (!isRequested(client, 'cell', cellQuestion(state))) askCell(client);
 }
 
+/** @type {(state: State) => Question} */
 function cellQuestion(state) {
   return { do: 'cell', ...ofPinnedCell(state) };
 }
 
-export async function askCell(server) {
-  const { store } = server;
-  const place = pinnedCell(store.get());
-  const answer = await request(server, 'cell', cellQuestion(store.get()));
+/** @type {(client: Client) => Promise<void>} */
+export async function askCell(client) {
+  const { store } = client;
+  const place = pinnedCell(stateOf(store));
+  const answer = await request(client, 'cell', cellQuestion(stateOf(store)));
   if (answer) store.change({ cell: { ...answer, ...place } });
 }
 
 // The open questions are asked again when what they are about changes, but not for every row that the pointer crosses. The
 // person's own links are drawn with the pointer, so they are asked about at once.
-function followQuestions(server, state, before) {
+function followQuestions(client, state, before) {
   const isPassing = state.hover && !sameSpot(state.hover, state.pin) && state.gold === before.gold;
   if (isPassing || !differs(state, before, ['hover', 'panel', ...SUBJECTS])) return;
   for (const name of openQuestions(state)) {
     const question = questionOf(state, name);
-    const isDue = question && !isAnswered(state, name, question) && !isRequested(server, name, question);
-    if (isDue && !whyNot(server, name)) askQuestion(server, name);
+    const isDue = question && !isAnswered(state, name, question) && !isRequested(client, name, question);
+    if (isDue && !whyNot(client, name)) askQuestion(client, name);
   }
 }
 
 // Asks an instrument about the view on screen. A request that fails or is cancelled is kept as one without an answer.
-export async function askQuestion(server, name) {
-  const { store } = server;
-  const { record } = store.get();
-  const question = questionOf(store.get(), name);
-  const answer = await request(server, name, question);
-  const now = store.get();
+/** @type {(client: Client, name: string) => Promise<void>} */
+export async function askQuestion(client, name) {
+  const { store } = client;
+  const { record } = stateOf(store);
+  const question = questionOf(stateOf(store), name);
+  if (!question) return;
+  const answer = await request(client, name, question);
+  const now = stateOf(store);
   if (answer === undefined || now.record !== record) return;
   store.change({ answers: { ...now.answers, [name]: { question, answer } } });
 }
 
 // What stands beside the view is asked for when the person chooses it, and again when the view that it follows changes.
-async function followBeside(server, state, before) {
+async function followBeside(client, state, before) {
   const question = besideQuestion(state);
   if (!question || isUpToDate(state) || !differs(state, before, ['sideB', 'record', 'shown'])) return;
-  if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
-  const record = await request(server, 'beside', question, decode);
-  if (record !== undefined) server.store.change({ beside: createBesideView(server.store.get(), question, record) });
+  if (isRequested(client, 'beside', question) || whyNot(client, 'beside')) return;
+  const record = await request(client, 'beside', question, decode);
+  if (record !== undefined) client.store.change({ beside: createBesideView(stateOf(client.store), question, record) });
 }
 
 // The heads of B are measured after the heads of A.
-function followImportance(server, state, before) {
+function followImportance(client, state, before) {
   if (!importanceBeside(state) || importanceOf(state)) return;
   if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
-  if (!whyNot(server, 'importance')) askImportance(server);
+  if (!whyNot(client, 'importance')) askImportance(client);
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.
-export async function askExamples(server, sentences) {
-  const { store } = server;
-  const { name } = store.get().record.model;
+/** @type {(client: Client, sentences: string[]) => Promise<void>} */
+export async function askExamples(client, sentences) {
+  const { store } = client;
+  const { name } = stateOf(store).record.model;
   let survey = { sentences, done: 0, found: /** @type {any} */ (null) };
-  const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
-  // The server counts the sentences of a part.
-  const ofAll = ([text, counts]) => [text, { done: survey.done + counts.done, count: sentences.length }];
+  const keep = () => store.change({ surveys: { ...stateOf(store).surveys, [name]: survey } });
+  // The progress counts the sentences of a part.
+  /** @type {Count} */
+  const ofAll = ([text, { done }]) => [text, { done: survey.done + Number(done), count: sentences.length }];
   keep();
   while (survey.done < sentences.length) {
     const part = partOf(sentences, survey.done);
-    const answer = await request(server, 'examples', { do: 'examples', sentences: part }, inNextTask, ofAll);
+    const answer = await request(client, 'examples', { do: 'examples', sentences: part }, inNextTask, ofAll);
     if (!answer) return;
     survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };
     keep();
@@ -231,153 +237,36 @@ function inNextTask(answer) {
 }
 
 // The training of a model is read when its panel is open.
-function followTraining(server, state, before) {
+function followTraining(client, state, before) {
   const { panel, record, trainings } = state;
   if (panel !== 'training' || trainings[record.model.name] || !differs(state, before, ['panel', 'record'])) return;
-  if (!whyNot(server, 'training')) askTraining(server);
+  if (!whyNot(client, 'training')) askTraining(client);
 }
 
-// Adds to what is known of the training of a record's model.
-function keepTraining(store, { model: { name } }, known) {
-  const { trainings } = store.get();
-  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], ...known } } });
-}
-
-// Returns whether the training of the model on screen is known.
-export async function askTraining(server) {
-  const { store } = server;
-  const { record } = store.get();
-  const training = await request(server, 'training', { do: 'training' });
-  if (training) keepTraining(store, record, { ...training, records: new Map(), heads: new Map() }); // that were asked for
-  return Boolean(training);
-}
-
-// Reads the record of a run that goes on once more, without a word in the status line.
-export async function readTrainingAgain({ store, ask }) {
-  const { record } = store.get();
-  const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
-  const { records: _, ...known } = store.get().trainings[record.model.name];
-  if (!training || sameQuestion(training, { ...known, heads: undefined })) return;
-  keepTraining(store, record, { ...training, heads: new Map() });
-}
-
-// What every head was at each saved step, for one sentence.
-export async function askTrainingHeads(server, sentence) {
-  const { store } = server;
-  const { record } = store.get();
-  const answer = await request(server, 'training_heads', { do: 'training_heads', sentence });
-  if (!answer) return;
-  const { heads } = store.get().trainings[record.model.name];
-  keepTraining(store, record, { heads: new Map(heads).set(sentence, answer.steps) });
-}
-
-// Shows one sentence at one saved step; returns whether it is on screen.
-export async function showTrainingStep(server, step, sentence) {
-  const { store } = server;
-  const { record, trainings } = store.get();
-  const { records } = trainings[record.model.name];
-  const key = `${sentence}/${step}`;
-  const question = { do: 'training_step', step, sentence };
-  const shown = records.get(key) ?? (await request(server, 'training_step', question, decode));
-  if (!shown) return false;
-  keepTraining(store, record, { records: new Map(store.get().trainings[record.model.name].records).set(key, shown) });
-  open(store, shown, { type: 'training', label: say('training, step {step}', { step }), step, sentence });
-  return true;
-}
-
-// What each head matters, alone and in all rows, if it gives what muted heads give.
-export async function askImportance(server) {
-  const { store } = server;
-  const before = store.get();
+// Asks how much each head matters: alone, in all rows, if it gives what muted heads give.
+/** @type {(client: Client) => Promise<void>} */
+export async function askImportance(client) {
+  const { store } = client;
+  const before = stateOf(store);
   const given = baselineGiven(before);
   if (!given) return;
-  const refusal = whyNot(server, 'importance');
+  const refusal = whyNot(client, 'importance');
   if (refusal) return store.change({ error: refusal });
   const { instead } = before;
-  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
+  const decodeChanges = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
   const ids = targetIds(sourceView(before).record);
-  const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
-  const state = store.get();
+  const importance = await request(client, 'importance', { do: 'importance', ids, ...given }, decodeChanges);
+  const state = stateOf(store);
   const view = sourceView(state);
   const usual = importanceOf({ importance: view.importance, instead: ZERO });
   if (importance) store.change(changeView(state, view, { importance: { ...importance, usual } }));
 }
 
-// The translation with muted heads is part of the answer that says what they change.
-export function showMuted({ store }, { record, heads, instead }) {
-  const { shown } = store.get();
-  const changed = changedHeads(heads, instead);
-  const label = shown
-    ? say('{view}, with {changed}', { view: shown.label, changed })
-    : say('with {changed}', { changed });
-  open(store, record, { type: 'muted', label });
-}
-
-export function forceToken(server, step, id) {
-  return forceTokens(server, [...targetIds(server.store.get().record).slice(0, step), id]);
-}
-
-// Shows the translation that begins with these tokens.
-export async function forceTokens(server, prefix) {
-  const record = await request(server, 'force', { do: 'translate', prefix }, decode);
-  if (!record) return;
-  const last = record.tokens.predicted[record.n_prefix - 1];
-  const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_prefix });
-  open(server.store, record, { type: 'forced', label });
-}
-
-export async function askBeams(server) {
-  const { store } = server;
-  const { beam_size: size } = store.get().home.record.options;
-  const beams = await request(server, 'beams', { do: 'beams', beam_size: size > 1 ? size : BEAM_OF_TREE });
-  const state = store.get();
+/** @type {(client: Client) => Promise<void>} */
+export async function askBeams(client) {
+  const { store } = client;
+  const size = stateOf(store).home.record.options?.beam_size ?? 1;
+  const beams = await request(client, 'beams', { do: 'beams', beam_size: size > 1 ? size : BEAM_OF_TREE });
+  const state = stateOf(store);
   if (beams) store.change(changeView(state, state.home, { beams }));
-}
-
-// Shows exactly these tokens; the model's own translation is already there.
-export async function showHypothesis(server, ids, status = null) {
-  const { store } = server;
-  const state = store.get();
-  if (targetIds(state.home.record).join() === ids.join()) return store.change(goHome(state));
-  const record = await request(server, 'target', { do: 'target', ids }, decode);
-  if (record) open(store, record, { type: 'hypothesis', label: hypothesisName(status, readable(record.text)) });
-  return undefined;
-}
-
-function hypothesisName(status, text) {
-  if (status === 'kept') return say('kept hypothesis “{text}”', { text });
-  if (status === 'pruned') return say('pruned hypothesis “{text}”', { text });
-  return status === 'finished' ? say('finished hypothesis “{text}”', { text }) : say('hypothesis “{text}”', { text });
-}
-
-// Shows the translation that the person typed.
-export function showReference({ store }) {
-  const { scored } = store.get().home;
-  if (scored) open(store, scored, { type: 'reference', label: say('your own translation') });
-}
-
-// Shows how the model's own translation differs from the translation that the person typed.
-export function compareWithReference({ store }) {
-  store.change(goHome(store.get()));
-  const { scored } = store.get();
-  const reference = { label: say('your own translation'), record: scored };
-  store.change({ ...chooseKind(store.get(), 'cross'), ...compareWith(reference) });
-}
-
-// Scores a translation that the person typed; returns whether there is a result.
-export async function scoreTranslation(server, text) {
-  const { store } = server;
-  const scored = await request(server, 'score', { do: 'score', target: text }, decode);
-  const state = store.get();
-  if (scored) store.change(changeView(state, state.home, { scored }));
-  return Boolean(scored);
-}
-
-// Cancels what would still open another view.
-export function cancelViews({ requests }) {
-  for (const name of OPENING) if (requests.get(name)?.isOpen) requests.get(name).cancel();
-}
-
-function open(store, record, details) {
-  store.change(openView(store.get(), record, details));
 }

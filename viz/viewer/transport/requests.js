@@ -32,7 +32,7 @@ const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 // What is computed of the tokens on screen with all heads.
 const WITHOUT_MUTING = ['cell', 'remove_word', ...Object.keys(ofValues(() => null)), ...QUESTIONS];
 
-// Something of each value that is asked for, by the name of its request.
+// What `something` gives for each value that has a request, by the name of the request.
 function ofValues(something) {
   return Object.fromEntries(
     VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]),
@@ -40,16 +40,15 @@ function ofValues(something) {
 }
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
+/** @type {(code: string, name: string) => Worker} */
 export function startWorker(code, name) {
   const script = new Blob([code, `\nHeadlight.${name}(self);`], { type: 'text/javascript' });
   return new Worker(URL.createObjectURL(script));
 }
 
-// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js has the one for the server.
-// An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
-// the position in the queue, or the progress as text; `signal` cancels the work. `isHere` says of
-// which models the engine in the page answers, also where there is a server. One whose models the browser keeps gives their
-// titles by `kept()`.
+// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js makes the `ask` of a server. It returns
+// the answer or throws an error with the sentence to show.
+/** @type {(worker: Worker) => Ask} */
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
@@ -75,13 +74,14 @@ export function workerAsker(worker) {
 }
 
 // `ask` is null in an exported file without a model.
+/** @type {(store: Store, ask: Ask | null) => Client} */
 export function createClient(store, ask) {
-  const server = { store, ask, requests: new Map() }; // the latest request of each name
+  const client = { store, ask, requests: new Map() }; // the latest request of each name
   store.subscribe(({ record }) => {
-    for (const one of server.requests.values())
+    for (const one of client.requests.values())
       if (one.isOpen && one.place === 'busy' && one.record !== record) one.cancel();
   });
-  return server;
+  return client;
 }
 
 export function noModel() {
@@ -89,6 +89,7 @@ export function noModel() {
 }
 
 // Why a request is not possible now, in one sentence; null when it is possible.
+/** @type {(client: Client, name: string) => string | null} */
 export function whyNot({ store, ask }, name) {
   if (!ask) return noModel();
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
@@ -100,31 +101,36 @@ export function whyNot({ store, ask }, name) {
 }
 
 // The same for a panel: a file without a model says it once, above all panels.
+/** @type {(client: Client, reason: string) => string} */
 export function refusalIn({ ask }, reason) {
   return ask ? reason : '';
 }
 
-// Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
+// Sends a request about the record on screen and returns the answer, passed through `decode`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
 // `count` changes the progress, [text, values], before it is shown.
-export async function request(server, name, question, read, count) {
-  const { store } = server;
-  const refusal = whyNot(server, name);
+/** @type {(client: Client, name: string, question: Question, decode?: (answer: Answer) => any, count?: Count) => Promise<any>} */
+export async function request(client, name, question, decode, count) {
+  const { store } = client;
+  const { record } = store.get();
+  const refusal = whyNot(client, name);
   if (refusal) store.change({ error: refusal });
-  if (refusal) return null;
-  const found = await send(server, name, question, { task: taskOf(store.get().record), read, count });
+  if (refusal || !record) return null;
+  const found = await send(client, name, question, { task: taskOf(record), decode, count });
   if (found?.error !== undefined) store.change({ error: found.error });
   return found && (found.answer ?? null);
 }
 
 // Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
 // undefined when a newer one of the same name has replaced it.
-export async function send(server, name, question, { task = {}, read = same, count = same } = {}) {
-  const { ask, requests } = server;
-  const mine = openRequest(server, name, question, count);
+/** @type {(client: Client, name: string, question: Question, how?: { task?: object; decode?: (answer: Answer) => any; count?: Count }) => Promise<{ answer?: any; error?: string } | undefined>} */
+export async function send(client, name, question, { task = {}, decode = same, count = same } = {}) {
+  const { ask, requests } = client;
+  if (!ask) return { error: noModel() };
+  const mine = openRequest(client, name, question, count);
   let found;
   try {
-    found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
+    found = { answer: await decode(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
   } catch (error) {
     found = { error: error.message };
   }
@@ -139,20 +145,24 @@ function same(value) {
 }
 
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
+/** @type {(position: Parameters<ShowPosition>[0], count: Count) => string} */
 function waitingText(position, count) {
   if (typeof position === 'number') return say('number {position} in the queue', { position });
   return position ? tell(count(position)) : '';
 }
 
 // Whether this is being asked now.
+/** @type {(client: Client, name: string, question: Question) => boolean} */
 export function isRequested({ requests }, name, question) {
   const open = requests.get(name);
-  return Boolean(open?.isOpen) && sameQuestion(open.question, question);
+  return open !== undefined && open.isOpen && sameQuestion(open.question, question);
 }
 
+/** @type {(client: Client, name: string, question: Question, count: Count) => RunningRequest} */
 function openRequest({ store, requests }, name, question, count) {
   const aborting = new AbortController();
   const place = name === 'translate' ? 'translating' : 'busy'; // in the state
+  /** @type {RunningRequest} */
   const mine = {
     place,
     signal: aborting.signal,

@@ -19,7 +19,9 @@ export const difference = {
   isChosen: ({ reference }) => reference !== null,
   // Choosing it again ends the comparison.
   choose: (state, keep) =>
-    state.mode === difference.name ? { mode: 'weight', reference: null } : compareWith(state.reference ?? keep(state)),
+    state.valueName === difference.name
+      ? { valueName: 'weight', reference: null }
+      : compareWith(state.reference ?? keep(state)),
   linkOf,
   gridOf: (state, reference) => ({
     ...subtract(foldHeads(state, state.record.attention[state.kind]), foldReference(state, reference)),
@@ -39,10 +41,10 @@ export const difference = {
 
 /** @type {(reference: Reference) => Changes} */
 export function compareWith(reference) {
-  return { mode: difference.name, reference };
+  return { valueName: difference.name, reference };
 }
 
-// A reference with heads of this kind is compared by those heads, otherwise by the heads on screen.
+// Subtracts the heads of the reference if they are of this kind, otherwise the heads on screen.
 /** @type {(state: State, reference: Reference | null) => Grid | null} */
 function foldReference(state, reference) {
   if (!reference) return null;
@@ -63,9 +65,9 @@ function factsOf(state, reference) {
 // Whether the heads on screen are still the reference itself.
 /** @type {(state: State) => boolean} */
 function awaitsSecondHead(state) {
-  const { mode, reference, record } = state;
+  const { valueName, reference, record } = state;
   const { heads } = reference ?? {};
-  if (mode !== difference.name || !heads || !record || reference?.record !== record) return false;
+  if (valueName !== difference.name || !heads || !record || reference?.record !== record) return false;
   const shown = chosenHeads(state);
   return shown.length === heads.length && shown.every((one) => heads.some((other) => sameHead(one, other)));
 }

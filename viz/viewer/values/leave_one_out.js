@@ -119,10 +119,10 @@ function groupOf(groups, places) {
 
 // The places of the source word that is removed, or pinned while losses are chosen; null without one.
 /** @type {(state: State) => number[] | null} */
-export function removedPlaces({ record, mode, kind, pin, words, removedAt }) {
+export function removedPlaces({ record, valueName, kind, pin, words, removedAt }) {
   if (removedAt !== null) return placesToRemove(record, removedAt);
   const column = pin?.column ?? null;
-  if (mode !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
+  if (valueName !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
   return words ? placesOfWord(record.tokens.source, column) : [column];
 }
 

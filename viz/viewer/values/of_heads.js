@@ -17,11 +17,11 @@ export const OF_HEADS = {
   kinds: KINDS, // for which it exists
   request: null, // the name of the request that brings its numbers; null if the page has them
   doing: null, // what the status line says while its numbers are asked for
-  read: (answer) => answer, // the answer, as `state.values` keeps it
+  decode: (answer) => answer, // the answer, as `state.values` keeps it
   canBeShown: ({ values }, { request }) => !request || Boolean(values[request]), // now; until then, weights are shown
   isChosen: () => true, // whether the person has chosen what it needs
   choose: null, // the changes of its button, where it is not simply shown; gets the state and a function that keeps the heads on screen
-  linkOf: (_, { name }) => ({ mode: name }), // the parameters of a link that opens it; null if a link cannot hold it
+  linkOf: (_, { name }) => ({ value: name }), // the parameters of a link that opens it; null if a link cannot hold it
   title: null, // of the matrix, if the value is not about heads
   arcs: null, // what an arc of the strip joins, where the heads do not say it
   hint: () => '', // what to do now, if the person has to choose more

@@ -16,7 +16,7 @@ export const transformedNorm = {
   label: () => say('norm'),
   request: 'transformed_norm',
   doing: () => say('Computing these values'),
-  read: unpackKinds,
+  decode: unpackKinds,
   gridOf(state) {
     const array = state.values.transformed_norm[state.kind];
     const grid = foldHeads(state, array, { renormalise: false });

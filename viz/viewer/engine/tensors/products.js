@@ -13,6 +13,7 @@ const PAGE = 65536; // bytes of a page of WebAssembly's memory
 // are multiplied by the `scales`, or a Float32Array; `scales` and `bias` may be null. Returns the matrices by name, to
 // be given to the functions `multiply`, `forEachRow` and `rowOf`, which are returned too, and `logSumExp`, which takes a row
 // of a product.
+/** @type {(stored: { [name: string]: any }, options?: { wasm?: boolean; fused?: boolean }) => Promise<Products>} */
 export async function createProducts(stored, { wasm = true, fused = true } = {}) {
   const entries = Object.entries(stored);
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
@@ -40,6 +41,7 @@ export async function createProducts(stored, { wasm = true, fused = true } = {})
 }
 
 // The width of rows that the kernels can read.
+/** @type {(columns: number) => number} */
 export function padded(columns) {
   return Math.ceil(columns / LANES) * LANES;
 }
@@ -81,16 +83,15 @@ function place(heap, { outputs, inputs, values, scales, bias }) {
   const width = padded(inputs);
   const codes = heap.take(values.constructor, outputs * width);
   for (let row = 0; row < outputs; row += 1) codes.set(values.subarray(row * inputs, (row + 1) * inputs), row * width);
-  const matrix = { outputs, inputs, width, codes };
-  matrix.scales = heap.take(Float32Array, outputs);
-  matrix.bias = heap.take(Float32Array, outputs);
-  if (scales) matrix.scales.set(scales);
-  else matrix.scales.fill(1);
-  if (bias) matrix.bias.set(bias);
-  return matrix;
+  const [own, added] = [heap.take(Float32Array, outputs), heap.take(Float32Array, outputs)];
+  if (scales) own.set(scales);
+  else own.fill(1);
+  if (bias) added.set(bias);
+  return { outputs, inputs, width, codes, scales: own, bias: added };
 }
 
 // Some outputs of a matrix, from `start` up to `end`.
+/** @type {(matrix: Product, start: number, end: number) => Product} */
 export function sliceOf({ inputs, width, codes, scales, bias }, start, end) {
   return {
     outputs: end - start,
@@ -172,6 +173,7 @@ function logSumExp({ exponentials }, values, single) {
   return most + Math.log(total);
 }
 
+/** @type {(values: Float32Array) => number} */
 export function logSumExpPlainly(values) {
   let most = -Infinity;
   for (let at = 0; at < values.length; at += 1) if (values[at] > most) most = values[at];

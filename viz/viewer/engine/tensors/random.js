@@ -3,6 +3,7 @@
 const [SIZE, MIDDLE] = [624, 397];
 
 // A function that gives whole numbers of 32 bits.
+/** @type {(seed: number) => () => number} */
 export function createRandom(seed) {
   const state = new Uint32Array(SIZE);
   state[0] = seed;

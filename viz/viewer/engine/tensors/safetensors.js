@@ -7,7 +7,8 @@ const BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1, U8: 1 };
 const damaged = () => fault('A file of this model is damaged; load it again.');
 
 // Returns the tensors by name, { type, shape, bytes } each, and the metadata of the file.
-export function readTensors(buffer) {
+/** @type {(buffer: ArrayBuffer) => { tensors: Map<string, Tensor>; metadata: { [name: string]: string } }} */
+export function parseTensors(buffer) {
   const length = buffer.byteLength < 8 ? Infinity : Number(new DataView(buffer).getBigUint64(0, true));
   if (8 + length > buffer.byteLength) throw damaged();
   const start = 8 + length;
@@ -30,7 +31,15 @@ export function readTensors(buffer) {
   return { tensors, metadata };
 }
 
+/** @type {(tensors: Map<string, Tensor>, name: string) => Tensor} */
+export function tensorNamed(tensors, name) {
+  const found = tensors.get(name);
+  if (!found) throw damaged();
+  return found;
+}
+
 // The numbers of a tensor, as Float32Array.
+/** @type {(tensor: Pick<Tensor, 'type' | 'bytes'>) => Float32Array} */
 export function toFloat32({ type, bytes }) {
   if (type === 'F32') return new Float32Array(bytes.slice().buffer); // copied, because the data may not be aligned
   const codes = new Uint16Array(bytes.slice().buffer);
@@ -39,14 +48,15 @@ export function toFloat32({ type, bytes }) {
 }
 
 // A matrix among the tensors, as `createProducts` takes it, without a bias; null for what is no matrix.
+/** @type {(tensors: Map<string, Tensor>, name: string) => any} */
 export function storedMatrix(tensors, name) {
-  const { shape, type, bytes } = tensors.get(name);
+  const { shape, type, bytes } = tensorNamed(tensors, name);
   if (shape.length !== 2 || name.endsWith(SCALES)) return null;
   const scales = tensors.get(name + SCALES);
   return {
     outputs: shape[0],
     inputs: shape[1],
-    values: type === 'I8' ? new Int8Array(bytes.slice().buffer) : toFloat32(tensors.get(name)),
+    values: type === 'I8' ? new Int8Array(bytes.slice().buffer) : toFloat32(tensorNamed(tensors, name)),
     scales: scales ? toFloat32(scales) : null,
     bias: null,
   };

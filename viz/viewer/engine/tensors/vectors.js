@@ -2,6 +2,7 @@
 
 // The dot product of two vectors, in four sums, because each addition waits for the one before. (A destructuring
 // assignment would take half as long again.)
+/** @type {(one: ArrayLike<number>, from: number, other: ArrayLike<number>, at: number, length: number) => number} */
 export function dot(one, from, other, at, length) {
   let a = 0;
   let b = 0;
@@ -19,6 +20,7 @@ export function dot(one, from, other, at, length) {
 }
 
 // Adds vectors with these weights, one every `stride` numbers of `all`, to the `length` numbers of `sum` from `to` on.
+/** @type {(weights: Float32Array, vectors: { all: Float32Array; at: number; stride: number }, sum: Float32Array, to: number, length: number) => void} */
 export function addWeighted(weights, { all, at, stride }, sum, to, length) {
   let place = 0;
   for (; place + 3 < length; place += 4) {
@@ -42,6 +44,7 @@ export function addWeighted(weights, { all, at, stride }, sum, to, length) {
     for (let key = 0; key < weights.length; key += 1) sum[to + place] += weights[key] * all[at + place + key * stride];
 }
 
+/** @type {(scores: Float32Array) => void} */
 export function softmax(scores) {
   let most = -Infinity;
   for (let place = 0; place < scores.length; place += 1) if (scores[place] > most) most = scores[place];

@@ -5,6 +5,7 @@ import { sum } from '../../domain/math.js';
 // The parts of a zip file without compression with these files: for each file a local header, the path and
 // the bytes, then an entry in the directory, then its end (APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12 and 4.3.16). All
 // fields have 16 bits; a number of 32 bits is two of them.
+/** @type {(files: { [path: string]: Uint8Array }) => BlobPart[]} */
 export function zip(files) {
   const wide = (value) => [value & 0xffff, value >>> 16];
   const [parts, entries] = /** @type {any[][]} */ ([[], []]);

@@ -5,6 +5,7 @@ const MAX_VALUE = 128; // bytes that one replacement can have
 
 // Returns a function of characters and a place: what the longest match there becomes, and where it ends, { text, end };
 // without a match, the character itself. `table` are the bytes.
+/** @type {(table: Uint8Array) => (characters: string[], place: number) => { text: string; end: number }} */
 export function createCharsmap(table) {
   const none = (characters, start) => ({ text: characters[start], end: start + 1 });
   if (table.length === 0) return none;

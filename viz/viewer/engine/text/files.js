@@ -3,6 +3,7 @@
 import { createSentencePiece } from './sentencepiece.js';
 import { createTokenizer } from './tokenizer.js';
 
+/** @type {(files: any) => Promise<Tokenizers>} */
 export async function createTokenizers(files) {
   const open = async (name) => {
     const settings = JSON.parse(await files.text(name));

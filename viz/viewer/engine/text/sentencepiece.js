@@ -10,6 +10,7 @@ export const TARGET_CODE = /^>>[^<>\s]+<<$/u; // which tells a model of many lan
 const BYTES = /(?:<0x[0-9A-F]{2}>)+/g;
 
 // `settings` is the value of a tokenizer file of the type "sentencepiece".
+/** @type {(settings: any) => Tokenizer} */
 export function createSentencePiece({ vocabulary, ...settings }) {
   const scores = new Map(Object.entries(settings.scores));
   const cut = settings.algorithm === 'unigram' ? createUnigram(scores) : (text) => bytePairs(scores, text);

@@ -26,6 +26,7 @@ export const INVISIBLE =
 
 // Unicode NFC with single spaces, none at either end, and no invisible characters. Half a surrogate pair becomes a
 // question mark.
+/** @type {(text: string) => string} */
 export function normalise(text) {
   const whole = text
     .replaceAll(/\p{Surrogate}/gu, '?')
@@ -35,6 +36,7 @@ export function normalise(text) {
 }
 
 // `settings` is the value of a tokenizer.json. The result has `size`, `encode`, `decode`, `tokens` and `sourceTokens`.
+/** @type {(settings: any) => Tokenizer} */
 export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   const ids = new Map(Object.entries(model.vocab));
   const entries = [];
@@ -57,6 +59,7 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
 
 // A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns pieces into text,
 // `finish` completes tokens.
+/** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (pieces: string[]) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
 export function withVocabulary(entries, segments, { textOf = joined, finish = (tokens) => tokens } = {}) {
   const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
@@ -103,6 +106,7 @@ function bytePairs(word, ids, ranks) {
 }
 
 // Joins the neighbours of the lowest rank, the leftmost first, until no two have one.
+/** @type {<Part>(given: Part[], rankOf: (one: Part, next: Part) => number, join: (one: Part, next: Part) => Part) => Part[]} */
 export function joinPairs(given, rankOf, join) {
   const parts = [...given];
   const rankAt = (place) =>

@@ -5,10 +5,12 @@ const CODE = />>[^<>\s]+<</g;
 const LEADING_CODE = /^\s*(>>[^<>\s]+<<)\s*/;
 
 // The codes in a prefix: the target language last, the source language before it if the prefix has one.
+/** @type {(prefix: string) => string[]} */
 export function codesOf(prefix) {
   return prefix.match(CODE) ?? [];
 }
 
+/** @type {(codes: string[]) => string} */
 export function prefixOfCodes(codes) {
   return codes.map((code) => `${code} `).join('');
 }
@@ -38,16 +40,18 @@ export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '
   if (wanted === null) return usual;
   if (splitPrefix(wanted, known).prefix === wanted && (wanted !== '' || codes.length === 0)) return wanted;
   const target = codesOf(wanted).at(-1);
-  return known.codes.includes(target) ? prefixOfCodes([target]) : usual;
+  return target !== undefined && known.codes.includes(target) ? prefixOfCodes([target]) : usual;
 }
 
 // A prefix as an address writes it: deu,fra in place of codes.
-export function shortPrefix(prefix) {
+/** @type {(prefix: string) => string} */
+export function writtenPrefix(prefix) {
   const codes = codesOf(prefix);
   return codes.length > 0 ? codes.map((code) => code.slice(2, -2)).join() : prefix;
 }
 
 // The prefix that an address names. A prompt has a space, which no code has.
-export function longPrefix(short) {
-  return /^[^<>\s]+$/.test(short) ? prefixOfCodes(short.split(',').map((code) => `>>${code}<<`)) : short;
+/** @type {(written: string) => string} */
+export function prefixOfWritten(written) {
+  return /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;
 }

@@ -232,7 +232,7 @@ def facts_in_node(folder: Path, translator: Translator, asked: list[Mapping[str,
 class Server:
     def __init__(self, backend: Backend, task: dict[str, Any]) -> None:
         self.backend, self.task = backend, task
-        self.record = self.ask("translate", prefix=[])
+        self.record = self.ask("translate", forced=[])
         del self.record["attention"]
         self.ids = [token["id"] for token in self.record["tokens"]["predicted"]]
         self.short = self.ask("summary", ids=self.ids)

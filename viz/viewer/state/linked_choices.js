@@ -6,7 +6,7 @@ import { THRESHOLDS } from '../domain/limits.js';
 import { measuresOf, sortsOf } from './measures.js';
 import { NO_SIDE_B, SIDE_B_BY } from './comparison.js';
 import { QUESTIONS } from '../instruments/instruments.js';
-import { prefixOfWritten, writtenPrefix } from '../domain/source_prefix.js';
+import { prefixOfWritten, writtenPrefix } from '../domain/language_prefix.js';
 import { LONGEST_NAME, LONGEST_TEXT, headsOf, idsOf, index, numberOf, placeOf } from './parameters.js';
 import { BASELINES, CHOICES, FOUND_OVER, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
 

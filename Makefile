@@ -3,7 +3,12 @@
 PYTHON_BIN ?= python3
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),--quiet --progress-bar off)
+PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check
+# Each run installs anew: Python compiles what it imports, and nothing else, and keeps that for the other processes.
+ifdef CI
+PIP_INSTALL += --quiet --progress-bar off --no-compile
+unexport PYTHONDONTWRITEBYTECODE
+endif
 APP_INSTALLED := $(VENV)/.app-installed$(if $(LOCKED),-locked)
 LOCKED_VERSIONS := $(VENV)/locked-versions.txt
 TESTS_INSTALLED := $(VENV)/.tests-installed
@@ -24,9 +29,10 @@ help: ## list these targets
 app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 checks the hashes of requirements.lock
 	$(PYTHON) app.py $(ARGS)
 
-# The first test waits for the kernels, so they are compiled while lint runs.
+# The first test waits for the kernels and for Chromium, so lint runs while they are compiled and installed.
 test: $(TESTS_INSTALLED) ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
 	@$(PYTHON) -m model.decoding.kernels.compilation >/dev/null 2>&1 &
+	@$(if $(CI),bash tests/browser/provide_chromium.sh $(PYTHON) >/dev/null 2>&1 &)
 	@$(MAKE) --no-print-directory lint
 ifdef ARGS
 	@$(call pytest,not slow,$(CHECK_SHAPES) $(ARGS))

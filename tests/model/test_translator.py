@@ -10,7 +10,7 @@ from model import Translator, UserError
 from model.decoding.inference import Inference
 from model.decoding.options import SearchOptions
 from model.decoding.search import Candidate, search
-from model.inputs import MAX_TOKENS
+from model.inputs import BATCH_TOKENS, MAX_TOKENS
 from model.instruments import sentence_baseline
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer
@@ -18,7 +18,6 @@ from model.notices import is_copied
 from model.results import Head, Translation
 from model.storage.checkpoint import save
 from model.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, pad
-from model.translator import BATCH_TOKENS
 from tests.model.helpers import INFO, read_target, set_logits, tiny_checkpoint
 from tests.numerics import UNIT, assert_float32
 from tests.numerics import scores as exact_scores
@@ -335,7 +334,7 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
         return search_batch(self, source, *others)
 
     monkeypatch.setattr(Inference, "search_batch", watched)
-    monkeypatch.setattr("model.translator.BATCH_TOKENS", 24)
+    monkeypatch.setattr("model.inputs.BATCH_TOKENS", 24)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2
     assert widths == sorted(widths, reverse=True)

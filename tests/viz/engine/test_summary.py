@@ -144,7 +144,7 @@ def check_depends(fact: Any, found: Answers) -> None:
     loss = found.loss(places, steps)
     assert math.log(fact["factor"]) == pytest.approx(loss, abs=ROUNDED)
     assert all(found.loss(other, steps) <= loss + ROUNDED for other in found.source)
-    instead = found.without["instead"][found.without["groups"].index(places)][steps[0]]
+    instead = found.without["likeliest"][found.without["groups"].index(places)][steps[0]]
     same = instead == found.tokens["predicted"][steps[0]]["id"]
     assert fact["other"] is None if same else fact["other"]["id"] == instead
 

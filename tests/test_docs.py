@@ -41,7 +41,7 @@ def python_commands() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     words = r"[a-z-]+(?: [a-z][a-z0-9-]*(?= ))?"  # the second one, a recipe, has options of its own
     variables = r"(?:[A-Z_]+=\S+ )*"
-    for command in commands():
+    for command in [*commands(), *code_spans()]:
         if match := re.match(
             rf"{variables}(python (?:app\.py|-m (?:{'|'.join(PACKAGES)}) {words}))", command
         ):

@@ -84,18 +84,18 @@ def write_nllb_tokenizer(directory: Path) -> Any:
 
 def write_mbart_tokenizer(directory: Path) -> Any:
     """The files of an MBart50Tokenizer; the tokenizer."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "sentencepiece.bpe.model").write_bytes(spm("unigram"))
-    tokenizer = MBart50Tokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
-    tokenizer.save_pretrained(directory)
-    return tokenizer
+    return _write_mbart(MBart50Tokenizer, directory)
 
 
 def write_mbart_25_tokenizer(directory: Path) -> Any:
     """The files of an MBartTokenizer; the tokenizer."""
+    return _write_mbart(MBartTokenizer, directory)
+
+
+def _write_mbart(tokenizer_class: Any, directory: Path) -> Any:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "sentencepiece.bpe.model").write_bytes(spm("unigram"))
-    tokenizer = MBartTokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
+    tokenizer = tokenizer_class.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
     tokenizer.save_pretrained(directory)
     return tokenizer
 
@@ -147,22 +147,20 @@ def random_fsmt(sizes: tuple[int, int], seed: int = 0, **settings: Any) -> Any:
 
 def write_t5_tokenizer(directory: Path) -> Any:
     """The files of a T5Tokenizer; the tokenizer."""
-    directory.mkdir(parents=True, exist_ok=True)
-    ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
-    (directory / "spiece.model").write_bytes(trained(lines, "unigram", "nmt_nfkc", 300, **ids))
-    tokenizer = T5Tokenizer.from_pretrained(directory)
-    tokenizer.save_pretrained(directory)
-    return tokenizer
+    return _write_spiece(T5Tokenizer, directory)
 
 
 def write_pegasus_tokenizer(directory: Path) -> Any:
     """The files of a PegasusTokenizer; the tokenizer."""
+    return _write_spiece(PegasusTokenizer, directory)
+
+
+def _write_spiece(tokenizer_class: Any, directory: Path) -> Any:
     directory.mkdir(parents=True, exist_ok=True)
     ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
     lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
     (directory / "spiece.model").write_bytes(trained(lines, "unigram", "nmt_nfkc", 300, **ids))
-    tokenizer = PegasusTokenizer.from_pretrained(directory)
+    tokenizer = tokenizer_class.from_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return tokenizer
 

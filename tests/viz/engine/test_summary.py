@@ -104,6 +104,14 @@ class Answers:
     def losses(self, places: list[int]) -> list[float]:
         return [self.loss(places, steps) for steps in self.target]
 
+    def origin(self, steps: list[int]) -> list[int]:
+        """The source word without which a word of the translation loses most."""
+        return max(self.source, key=lambda places: self.loss(places, steps))
+
+    def losses_of_own(self, places: list[int]) -> list[float]:
+        """What the words that come from this source word lose without it."""
+        return [self.loss(places, steps) for steps in self.target if self.origin(steps) == places]
+
 
 def check_steps(fact: Any, found: Answers) -> None:
     chances = {step: math.exp(found.chances[step]) for word in found.target for step in word}
@@ -136,7 +144,7 @@ def check_depends(fact: Any, found: Answers) -> None:
     loss = found.loss(places, steps)
     assert math.log(fact["factor"]) == pytest.approx(loss, abs=ROUNDED)
     assert all(found.loss(other, steps) <= loss + ROUNDED for other in found.source)
-    instead = found.without["instead"][found.without["groups"].index(places)][steps[0]]
+    instead = found.without["likeliest"][found.without["groups"].index(places)][steps[0]]
     same = instead == found.tokens["predicted"][steps[0]]["id"]
     assert fact["other"] is None if same else fact["other"]["id"] == instead
 
@@ -155,18 +163,17 @@ def check_moved(fact: Any, found: Answers) -> None:
     loss = found.loss(places, steps)
     assert loss >= LINKED - ROUNDED
     assert all(found.loss(other, steps) <= loss + ROUNDED for other in found.source)
-    assert all(other <= loss + ROUNDED for other in found.losses(places))
+    assert all(other <= loss + ROUNDED for other in found.losses_of_own(places))
 
 
 def check_in_order(_: Any, found: Answers) -> None:
     """Of the words that clearly come from one source word, none passed another."""
     pairs = []
     for to, steps in enumerate(found.target):
-        losses = [found.loss(places, steps) for places in found.source]
-        origin = losses.index(max(losses))
-        others = found.losses(found.source[origin])
-        if losses[origin] >= LINKED + ROUNDED and others.index(max(others)) == to:
-            pairs.append((origin, to))
+        origin = found.origin(steps)
+        loss = found.loss(origin, steps)
+        if loss >= LINKED + ROUNDED and loss >= max(found.losses_of_own(origin)):
+            pairs.append((found.source.index(origin), to))
     assert pairs == sorted(pairs)
     assert len(pairs) >= 2
 

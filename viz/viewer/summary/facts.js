@@ -183,7 +183,7 @@ function spareWords({ source, target }, leaveOneOut) {
 }
 
 // The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
-// from the source word without which it loses most, if no other word loses more without that.
+// from the source word without which it loses most, unless another word that comes from it loses more.
 function movedWord({ source, target }, leaveOneOut) {
   const lossOf = (from, word) => lossWithout(leaveOneOut, source[from].places, word.places);
   const largest = (losses) => losses.indexOf(Math.max(...losses));

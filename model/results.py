@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jaxtyping import Float
 from torch import Tensor
 
 from model.decoding.options import SearchOptions
 
-KINDS = ("encoder", "decoder", "cross")
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Head(NamedTuple):

@@ -24,8 +24,8 @@ from tests.viz.questions import COMMON, GOOD, IDS, TEXT
 ROOT = Path(app.__file__).parent
 BATCH = 10  # calls between two valid ones
 NAMED: dict[str, dict[str, Any]] = {
-    "translate": {**COMMON, "prefix": IDS[:2]},
-    "attention": {**COMMON, "prefix": []},
+    "translate": {**COMMON, "forced": IDS[:2]},
+    "attention": {**COMMON, "forced": []},
     "score": {"text": TEXT, "target": "A dog.", "model": "tiny"},
     "mute": {"text": TEXT, "heads": [["cross", 0, 1]], "model": "tiny", "beam_size": 1, "length_penalty": 1},
 }
@@ -123,7 +123,7 @@ def spoiled(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
     """A valid request with up to two fields replaced, sometimes with a missing or an additional one."""
     request = dict(good)
     for name in draw(st.sets(st.sampled_from(sorted(good)), max_size=2)):
-        shapes = {"heads": heads, "ids": ids, "prefix": ids, "text": texts, "target": texts}
+        shapes = {"heads": heads, "ids": ids, "forced": ids, "text": texts, "target": texts}
         request[name] = draw(shapes.get(name, values) | values)
     if draw(st.integers(0, 5)) == 0:
         del request[draw(st.sampled_from(sorted(request)))]
@@ -152,7 +152,7 @@ def callbacks(draw: st.DrawFn) -> Send:
     screen = {
         **COMMON,
         "ids": IDS,
-        "prefix": [],
+        "forced": [],
         "heads": [],
         "address": "http://127.0.0.1/",
         "theme": "light",

@@ -25,7 +25,7 @@ from viz.server.lifecycle import listen
 from viz.server.middleware import CLIENT_GONE
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 6)
-ON_SCREEN = {"model": "de-en", "text": TEXT, "beam_size": 1, "length_penalty": 1, "prefix": [], "heads": []}
+ON_SCREEN = {"model": "de-en", "text": TEXT, "beam_size": 1, "length_penalty": 1, "forced": [], "heads": []}
 SECRET = "Erdbeere"
 MEGABYTES = 1200
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from model.analysis.jacobian_lens import Measured
-from model.analysis.measures import Kind
+from model.results import Kind
 from viz.payload import TokenValues
 
 Written = dict[int, TokenValues]  # how the words of an answer are written, by id

@@ -119,7 +119,7 @@ def _lens(found: Lens) -> LensTables:
 def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenIds) -> Mapping[str, object]:
     """What each token of the translation loses while source tokens are hidden, one token or one word.
 
-    `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
+    `losses` and the likeliest words `likeliest` are [group][step]; `groups` are places of source tokens.
     """
     sentence = translator.source(text)
     source, read = translator.pair(sentence, ids)
@@ -129,8 +129,8 @@ def leave_one_out_values(translator: Translator, text: str | Source, ids: TokenI
     return {
         "groups": [list(group) for group in groups],
         "losses": rounded(found.losses),
-        "instead": found.instead.tolist(),
-        "tokens": _tokens(translator, found.instead.flatten().tolist()),
+        "likeliest": found.likeliest.tolist(),
+        "tokens": _tokens(translator, found.likeliest.flatten().tolist()),
     }
 
 

@@ -28,7 +28,6 @@ from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
-    Kind,
     Role,
     head_roles,
     measure_heads,
@@ -37,7 +36,7 @@ from model.analysis.measures import (
 from model.analysis.omissions import missing_words
 from model.decoding.options import SearchOptions
 from model.errors import NOT_FINITE, UserError, quote_untrusted, said
-from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Source, Token, Translation
+from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Kind, Source, Token, Translation
 from model.text.languages import join_prefix
 
 VERSION = 3

@@ -25,7 +25,7 @@ def summary_values(
     ids: Sequence[int],
     beam_size: int = 1,
     length_penalty: float = LENGTH_PENALTY,
-    prefix: Sequence[int] = (),
+    forced: Sequence[int] = (),
 ) -> Mapping[str, object]:
     """What the page says about a translation in short, beyond its record: the answers of other instruments.
 
@@ -41,12 +41,12 @@ def summary_values(
         found = translator.importance(source, ids)
     original = translator.score(source, ids)
     heads = _most_needed(found) if found else []
-    rivals = _rivals(original, len(prefix)) if found else []
+    rivals = _rivals(original, len(forced)) if found else []
     is_small = config.n_parameters <= MAX_WEIGHTS
     search = beam_size, length_penalty
     tasks: dict[str, Callable[[], Any]] = {
         "leave_one_out": lambda: leave_one_out_values(translator, source, ids) if is_small else None,
-        "heads": lambda: [_muted(translator, original, head, *search, prefix) for head in heads],
+        "heads": lambda: [_muted(translator, original, head, *search, forced) for head in heads],
         "rivals": lambda: [
             _with_word(translator.translate(source, *search, forced=[*ids[:step], rival]), step)
             for step, rival in rivals
@@ -67,11 +67,11 @@ def _muted(
     head: Head,
     beam_size: int,
     length_penalty: float,
-    prefix: Sequence[int],
+    forced: Sequence[int],
 ) -> Mapping[str, object]:
     """The translation when one head is muted."""
     gates = HeadGates.ablating(translator.checkpoint.model.config, [head]).to(translator.device)
-    found = translator.compare(original, (head,), gates, beam_size, length_penalty, prefix)
+    found = translator.compare(original, (head,), gates, beam_size, length_penalty, forced)
     return {"head": list(head), "text": found.ablated.text}
 
 

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, NotRequired, TypedDict, cast, get_args
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -28,7 +28,6 @@ from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
-    Kind,
     Role,
     entropy,
     head_roles,
@@ -39,7 +38,7 @@ from model.analysis.pooling import MeasurePool, nearest_role
 from model.errors import UserError
 from model.files import read_json, write_text
 from model.network.masks import causal_mask
-from model.results import AttentionRecord, Token, Translation
+from model.results import KINDS, AttentionRecord, Kind, Token, Translation
 
 HEADS = "heads.json"  # in the directory of the model
 MAX_BYTES = 8 * 2**20  # of that file; a shipped model has at most 150 kB of it
@@ -51,7 +50,6 @@ FARTHEST = 5  # distances from there on are counted together
 BINS = 10
 WORDS = 6  # that a head attends to, or from, most
 DIGITS = 3
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 logger = logging.getLogger("headlight")
 

@@ -15,9 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from model.analysis.marks import word_mask
-from model.analysis.measures import ROLES, Kind, Role, head_roles, measure_heads
+from model.analysis.measures import ROLES, Role, head_roles, measure_heads
 from model.analysis.pooling import MeasurePool
-from model.results import AttentionRecord, Token
+from model.results import AttentionRecord, Kind, Token
 
 N_HITS = 10  # strongest cells of a head that are kept
 HITS_OF_ONE = 2  # of them from the same sentence

@@ -26,7 +26,7 @@ class LeaveOneOut(NamedTuple):
     """What the tokens of the translation lose without each group of source tokens."""
 
     losses: Float[Tensor, "G T"]  # log-probability of the token minus that without the group, in nats
-    instead: Int[Tensor, "G T"]  # the likeliest token of each step without the group
+    likeliest: Int[Tensor, "G T"]  # token of each step without the group
 
 
 @torch.inference_mode()

@@ -36,8 +36,8 @@ def lens(
     """Apply the final norm and the output matrix to the residual stream after each decoder layer.
 
     nostalgebraist 2020, "interpreting GPT: the logit lens"; here for the decoder of a translator. With
-    post-norm each layer ends with its own norm, and there is no final one. The last layer's words are
-    those of the model, exactly. Limit: early layers need not write in the output's basis, so an
+    post-norm each layer ends with its own norm, and there is no final norm. The last layer says exactly
+    the words of the model. Limit: early layers need not write in the output's basis, so an
     unlikely word there does not prove that the model does not know it yet (Belrose et al. 2023,
     "Eliciting Latent Predictions from Transformers with the Tuned Lens"). `source` ends with </s>,
     `read` begins with <s>, and row t predicts `predicted[t]`; none has padding.

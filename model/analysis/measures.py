@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,9 +23,8 @@ from torch import Tensor
 from model.analysis.marks import end_mask, sink_tokens, word_mask
 from model.analysis.thresholds import THRESHOLDS
 from model.network.masks import causal_mask
-from model.results import AttentionRecord, Token
+from model.results import KINDS, AttentionRecord, Kind, Token
 
-Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS
 MEMORY: Role = "memory"  # of every part of a decoder without self-attention, and of no head
 # The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
@@ -140,7 +139,7 @@ class RoleDefinition(NamedTuple):
     symbol: str  # an SVG path in a square of 10 by 10
     measure: str | None = None  # by its name in MEASURES; None for mixed
     least: float = 0.0
-    kinds: tuple[Kind, ...] = get_args(Kind)
+    kinds: tuple[Kind, ...] = KINDS
     offset: int | None = None
     evidence: str = ""  # a sentence about the measure, as {share} %
     short: str = ""  # in a cell of the study's figure
@@ -234,8 +233,8 @@ def positional(weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | Non
     True where a query may attend. Only queries that can have the offset count: the first token
     has no previous one, and a row with a single permitted key (the decoder's first) has no choice.
     An offset is left out if fewer than half as many queries can have it as can have the most possible
-    offset, because a share of one or two queries means little. Of equally common offsets, the one that
-    more queries can have is taken.
+    offset, because a share of one or two queries means little. Of equally common offsets, the
+    offset that more queries can have is taken.
     """
     counts, able = offset_counts(weights, mask)
     n_queries = weights.shape[-2]
@@ -291,9 +290,10 @@ def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> I
     A row that reads "dog" and predicts "is" is about "is" with 0, and about "dog" with -1.
 
     Naive-Att and Shift-Att of Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
-    Translation". The mean of all heads decides: its row that predicts a word is compared with the head's row
-    that predicts it and with the one that reads it, by the sum of products over the source words. The latter
-    counts only if its sum is clearly larger, because rounding would decide between rows that are alike.
+    Translation". The mean of all heads decides: its row that predicts a word is compared with two rows of the
+    head, the row that predicts the word and the row that reads it, by the sum of products over the source
+    words. The row that reads it counts only if its sum is clearly larger, because rounding would decide
+    between rows that are alike.
     `words` is False at special tokens. Limit: most heads of the model must align the words that they predict.
     """
     # Checked on 300 pairs of Vilar et al. 2006, with de-en: where a head has a source focus of at least 0.5

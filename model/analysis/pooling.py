@@ -17,14 +17,13 @@ from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
-    Kind,
     Positional,
     Role,
     offset_counts,
     role_evidence,
 )
 from model.network.masks import causal_mask
-from model.results import AttentionRecord
+from model.results import AttentionRecord, Kind
 
 # The fields of HeadMeasures that are a mean over rows.
 MEANS = {field.name for field in fields(HeadMeasures)} - {

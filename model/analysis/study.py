@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from model.analysis.measures import ROLES, Kind, Role
+from model.analysis.measures import ROLES, Role
 from model.errors import UserError
 from model.files import read_json, write_text
+from model.results import Kind
 
 DECIMALS = 4  # decimals of the numbers in the file
 Part = TypeVar("Part")

@@ -107,10 +107,7 @@ def read_checkpoint(name: str, told: Told | None = None) -> Checkpoint:
         taught_head=taught_head(readme, plan.config.n_decoder_layers),
         output_bias=plan.config.output_bias or bool(generation.never),
     )
-    if config.n_parameters > MAX_PARAMETERS:
-        raise UserError(
-            f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
-        )
+    _check_parameters(config, directory)
     weights = read_weights(directory)
     _check_size(config, weights)
     model = Transformer(config).eval()
@@ -119,8 +116,7 @@ def read_checkpoint(name: str, told: Told | None = None) -> Checkpoint:
     path = weights.path
     del weights  # memory need not hold the file and the model
     generation.apply(model, plan.sides.target.order)
-    if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
+    _check_finite(model, path)
     tokenizer = sides.source.tokenizer
     named = settings_of(directory / TOKENIZER)
     if plan.sides.languages is not None:
@@ -136,14 +132,10 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
     """A model that somebody trained with a tutorial or a toolkit."""
     own = open_own(file, told)
     config = own.plan.config
-    if config.n_parameters > MAX_PARAMETERS:
-        raise UserError(
-            f"{file} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
-        )
+    _check_parameters(config, file)
     model = Transformer(config).eval()
     _fill(model, own.plan, own.weights)
-    if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise UserError(f"{file} has weights that are not finite numbers; copy it again.")
+    _check_finite(model, file)
     if config.is_recurrent:
         order_memories(model)
     notes = (f"Recognised {own.layout.title}.", *([own.layout.assumed] if own.layout.assumed else []))
@@ -161,12 +153,23 @@ def _read_own(file: Path, origin: str, told: Told) -> Checkpoint:
 
 
 def _say_heads(heads: int, found: Mapping[int, float]) -> str:
-    """What the best number of heads is worth, and the second best or the one that is given."""
+    """What the best number of heads is worth, and the second best or the given number."""
     best, *others = found
     compared = [best, *(others[:1] if heads == best else [heads])]
     values = ", ".join(f"{found[number]:.2f} with {number}" for number in compared)
     advice = "" if heads == best else f" It probably has {best} heads: give --heads {best}."
     return f"Mean log-probability of its own translations by the number of heads: {values}.{advice}"
+
+
+def _check_parameters(config: ModelConfig, path: Path) -> None:
+    count = config.n_parameters
+    if count > MAX_PARAMETERS:
+        raise UserError(f"{path} is a model of {count:,} weights; at most {MAX_PARAMETERS:,} are read.")
+
+
+def _check_finite(model: Transformer, path: Path) -> None:
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
 
 
 def _check_size(config: ModelConfig, weights: Weights) -> None:

@@ -71,7 +71,7 @@ class Layout:
         return f"{self.outside.split()[0]}.weight"
 
     def rename(self, tensors: Mapping[str, Tensor], path: object) -> dict[str, Tensor]:
-        """The weights under our names. Raises UserError for one that the table does not have."""
+        """The weights under our names. Raises UserError for a weight that the table does not have."""
         found: dict[str, Tensor] = {}
         pieces: dict[str, dict[int, Tensor]] = {}
         outside = {**dict(zip(self.outside.split(), OUTSIDE, strict=False)), **self.more}

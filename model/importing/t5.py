@@ -99,7 +99,7 @@ def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
     if settings_of(directory / TOKENIZER).get("tokenizer_class") == "ByT5Tokenizer":
         entries = ["<pad>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
         return side_of(BYTES, dict(enumerate(entries)), size, ids, directory)
-    # The ids are those of the file; the rows after its end are of other tasks.
+    # The file has the ids; the rows of the matrix after its end belong to other tasks.
     segmenter, pieces = read_spm(directory / SPIECE)
     return side_of(segmenter, dict(enumerate(pieces)), size, ids, directory)
 

@@ -75,7 +75,7 @@ class ReadyMadeTokenizer(SentencePieceTokenizer):
 
     @cached_property
     def _marks_spaces(self) -> bool:
-        """Whether tokens say that a space precedes them, as those of SentencePiece do."""
+        """Whether a token says that a space precedes it, as in SentencePiece."""
         return any(token.startswith(SPACE) for token in self.vocabulary)
 
     def decode(self, ids: Iterable[int]) -> str:

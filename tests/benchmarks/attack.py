@@ -77,7 +77,7 @@ async def ask(
 ) -> Any:
     """Ask as the viewer does, for a translation unless `do` says otherwise; return the response."""
     request = {"do": do, "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
-    data = {**request, **(more or {"prefix": []})}
+    data = {**request, **(more or {"forced": []})}
     envelope = {"data": data, "component_id": viewer, "session_hash": session, "fn_name": "ask"}
     return await client.post("/gradio_api/component_server", json=envelope)
 

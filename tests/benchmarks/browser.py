@@ -22,7 +22,7 @@ from tests.browser.static_site import await_viewer, served, write
 SENTENCE = "Der kleine Hund schläft heute unter dem alten Tisch im Garten."  # 15 tokens in English
 SHORT = "Der kleine Hund schläft heute unter dem alten Tisch."  # 12 tokens in English
 COMMON = {"model": "de-en", "beam_size": 1, "length_penalty": 1.0}
-REQUEST = {**COMMON, "do": "translate", "text": SENTENCE, "prefix": []}
+REQUEST = {**COMMON, "do": "translate", "text": SENTENCE, "forced": []}
 # Milliseconds of one request, asked `times` times, with the answers' own timings and their numbers of tokens.
 ASK = """async ([request, times]) => {
   const found = [];

@@ -60,11 +60,11 @@ def hostile_models() -> Iterator[Path]:
 def logs_of_trainings() -> Figures:
     """D2 and D11: logs of trainings that never end or are long, then a question."""
     with hostile_models() as folder, serving(after=["--models", str(folder)]) as server:
-        ask(server, "translate", "rows", prefix=[])  # what any work takes the first time
+        ask(server, "translate", "rows", forced=[])  # what any work takes the first time
         pipe, _ = ask(server, "training", "pipe")
         device, _ = ask(server, "training", "device")
         rows, answered = ask(server, "training", "rows")
-        question, _ = ask(server, "translate", "rows", text="other", prefix=[])
+        question, _ = ask(server, "translate", "rows", text="other", forced=[])
     return {
         "log that is a pipe: answer after, s": pipe,
         "log that is /dev/zero: answer after, s": device,
@@ -80,10 +80,10 @@ def slow_tokenizer() -> Figures:
         shutil.copytree(MODEL, Path(name) / "reverse")
         save(slow_checkpoint(), Path(name) / "slow")
         with serving(after=["--models", name]) as server:
-            ask(server, "translate", "reverse", prefix=[])  # what any work takes the first time
+            ask(server, "translate", "reverse", forced=[])  # what any work takes the first time
             longest, fits = LETTER * 5000, LETTER * (MAX_LOOKUPS // (MAX_PIECE * GROWTH))
             asked = [
-                thread.submit(ask, server, "translate", "slow", text=text, prefix=[])
+                thread.submit(ask, server, "translate", "slow", text=text, forced=[])
                 for text in (longest, fits)
             ]
             health = 0.0
@@ -91,7 +91,7 @@ def slow_tokenizer() -> Figures:
                 started = time.monotonic()
                 server.visitor.ask("/healthz")
                 health = max(health, time.monotonic() - started)
-            question, _ = ask(server, "translate", "reverse", text="other", prefix=[])
+            question, _ = ask(server, "translate", "reverse", text="other", forced=[])
     refused, read = (one.result()[0] for one in asked)
     return {
         "5,000 letters: refused after, s": refused,

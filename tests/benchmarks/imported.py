@@ -72,7 +72,7 @@ def measure(translator: Translator, length: int, times: int) -> None:
     SearchOptions.limit = lambda *_: length  # type: ignore[method-assign]
     backend, config = Backend({NAME: translator}), translator.checkpoint.model.config
     common = {"model": NAME, "text": sentence(translator, length), "beam_size": 1, "length_penalty": 1.0}
-    record = backend.answer(common | {"do": "translate", "prefix": []})["answer"]
+    record = backend.answer(common | {"do": "translate", "forced": []})["answer"]
     ids = [token["id"] for token in record["tokens"]["predicted"]]
     heads = [
         [kind, layer, head]
@@ -81,10 +81,10 @@ def measure(translator: Translator, length: int, times: int) -> None:
         for head in range(config.n_heads)
     ]
     cell = {"kind": "cross", "layer": 3, "head": 2, "row": 3, "column": 3}
-    export = {"heads": [], "address": "http://127.0.0.1:7860", "prefix": ids}
+    export = {"heads": [], "address": "http://127.0.0.1:7860", "forced": ids}
     requests: dict[str, dict[str, Any]] = {
-        "translate": {"prefix": []},
-        "translate, beam 4": {"prefix": [], "beam_size": 4},
+        "translate": {"forced": []},
+        "translate, beam 4": {"forced": [], "beam_size": 4},
         "target": {"ids": ids},
         "mute": {"ids": ids, "heads": heads},
         "cell": {"ids": ids, **cell},

@@ -103,7 +103,7 @@ class Person:
                 await self.timed(action, self.call("translate", text))
                 return
             kind = action if action in {"example", "beam"} else "translate"
-            record = await self.timed(kind, self.ask({**common, "do": "translate", "prefix": []}))
+            record = await self.timed(kind, self.ask({**common, "do": "translate", "forced": []}))
             assert record["source_text"] == text, "the answer to another question"
             ids = [token["id"] for token in record["tokens"]["predicted"]]
             if self.sees_short:

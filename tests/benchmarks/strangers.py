@@ -88,7 +88,7 @@ def measure(port: int, pid: int, attacker: Connection) -> None:
 
 def _question(number: int) -> dict[str, object]:
     asked = {"do": "translate", "model": "de-en", "text": f"Der Hund {number} schläft.", "beam_size": 1}
-    data = asked | {"length_penalty": 1, "prefix": []}
+    data = asked | {"length_penalty": 1, "forced": []}
     return {"fn_name": "ask", "session_hash": "person", "data": data}
 
 
@@ -148,7 +148,7 @@ async def calls_of_read_sessions(server: Server, sessions: int = 40, calls: int 
 
 async def unread_answers(server: Server, connections: int = 300) -> Figures:
     """Ask for large answers on many connections, and read none."""
-    data = {"do": "translate", "model": "de-en", "beam_size": 1, "length_penalty": 1, "prefix": []}
+    data = {"do": "translate", "model": "de-en", "beam_size": 1, "length_penalty": 1, "forced": []}
 
     def attack() -> None:
         with ExitStack() as opened:

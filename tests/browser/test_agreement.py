@@ -222,7 +222,7 @@ def test_the_calls_of_the_menu_export_keep_the_forced_word(opened: Page):
     opened.keyboard.press("e")
     python, shell = (opened.locator("#hl-export-menu .hl-call").nth(place) for place in (0, 1))
     expect(python).to_contain_text("/mute")
-    expect(python).to_contain_text(f"prefix=[{forced}]")
+    expect(python).to_contain_text(f"forced=[{forced}]")
     expect(shell).to_contain_text(f"[{forced}]]")
 
 

@@ -42,7 +42,7 @@ ASK = """async ([json, fields, action]) => {
   const good = { model: record.model.name, text: record.source_text, ...record.options };
   const text = JSON.parse(json);
   const spoilt = Object.fromEntries(fields.map((field) => [field, text]));
-  const request = { ...good, ids: [], heads: [], prefix: [], do: action, ...spoilt };
+  const request = { ...good, ids: [], heads: [], forced: [], do: action, ...spoilt };
   return Headlight.viewer.ask(request).then(() => null, ({ message }) => message);
 }"""
 CANARIES = f"() => [window, ...Array.from(window.frames)].some((one) => one.{hostile.CANARY} !== undefined)"
@@ -107,8 +107,8 @@ def as_reference(watched: Watched, text: str, _: int) -> None:
 
 def as_target(watched: Watched, text: str, _: int) -> None:
     assert watched.page.evaluate(ASK, [json.dumps(text), ["do"]])
-    for field in ("prefix", "ids"):
-        do = "translate" if field == "prefix" else "target"
+    for field in ("forced", "ids"):
+        do = "translate" if field == "forced" else "target"
         assert watched.page.evaluate(ASK, [json.dumps(text), [field], do])
 
 

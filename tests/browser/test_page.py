@@ -181,10 +181,10 @@ def test_another_link_in_the_same_page_translates_anew(visit: Visit, address: st
 def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     ask = "(request) => Headlight.viewer.ask(request).catch((error) => error.message)"
     request = {"model": "de-en", "text": FIRST, "beam_size": 1, "length_penalty": 1}
-    forced = opened.evaluate(ask, {**request, "do": "translate", "prefix": []})
+    forced = opened.evaluate(ask, {**request, "do": "translate", "forced": []})
     assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
     assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: ")
-    assert opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == UNEXPECTED
+    assert opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "forced": []}) == UNEXPECTED
 
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):
@@ -289,14 +289,14 @@ def test_the_api_scores_and_mutes(address: str):
 
 
 def test_the_call_of_the_menu_gives_the_record(address: str):
-    endpoint, arguments = "attention", {"text": "Guten Tag!", "model": "de-en", "prefix": []}
+    endpoint, arguments = "attention", {"text": "Guten Tag!", "model": "de-en", "forced": []}
     scope: dict[str, Any] = {}
     exec(python_call(address, endpoint, arguments), scope)
     assert decode(scope["result"]).text == "gUTEN tAG !"
     if shutil.which("curl") is None:
         return
     options = {"beam_size": 1, "length_penalty": 1.0}
-    everything = {"text": "Guten Tag!", "model": "de-en", **options, "prefix": []}
+    everything = {"text": "Guten Tag!", "model": "de-en", **options, "forced": []}
     curl = curl_call(address, endpoint, everything)
     events = subprocess.run(["/bin/sh", "-c", curl], capture_output=True, text=True, check=True).stdout
     assert "event: complete" in events

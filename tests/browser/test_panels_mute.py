@@ -144,7 +144,7 @@ def test_an_own_translation_stays_when_a_head_is_muted(page: Page, asked: list):
     page.keyboard.press("m")
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
     expect(open_panel(page, "What if").locator(".hl-outcome")).to_contain_text("All tokens are given")
-    assert asked[-1]["prefix"] == list(tiny().score(TEXT, "door").ids)
+    assert asked[-1]["forced"] == list(tiny().score(TEXT, "door").ids)
 
 
 def test_a_mute_that_fails_is_undone(page: Page):

@@ -64,7 +64,7 @@ def test_forcing_a_token_continues_from_there_and_back_restores_everything(page:
     expect_chips(page, forced.attention.predicted)
     expect(status(page)).to_contain_text("at step 2")
     expect(panel).to_contain_text("its token was given")
-    assert asked[-1]["prefix"] == [RESULT.ids[0], other.id]
+    assert asked[-1]["forced"] == [RESULT.ids[0], other.id]
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
     point(page, 1, 1)
     expect(page.locator(".hl-value")).to_have_text(number(float(forced.attention.cross[1, 2, 1, 1])))
@@ -93,7 +93,7 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     for fate in ("kept", "finished", "pruned"):
         count = sum(node.status == fate for node in TREE.beam_tree)
         assert count > 0
-        expect(panel.locator(f".hl-node.hl-{fate}")).to_have_count(count)
+        expect(panel.locator(f".hl-node.hl-node-{fate}")).to_have_count(count)
     place = pruned(step=2)
     node = TREE.beam_tree[place]
     nodes.nth(place).hover()

@@ -28,7 +28,7 @@ def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
         slow,
     )
     quick = opened.evaluate(
-        "(request) => Headlight.viewer.ask(request)", {**slow, "do": "translate", "prefix": []}
+        "(request) => Headlight.viewer.ask(request)", {**slow, "do": "translate", "forced": []}
     )
     assert quick["source_text"] == FIRST
     translate(opened, "Guten Tag!")
@@ -56,7 +56,7 @@ def test_a_cancelled_request_that_is_asked_again_has_another_ticket(opened: Page
     assert calls == [["ask", 1], ["cancel", 1], ["ask", 2]]
 
 
-IN_QUEUE = {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []}
+IN_QUEUE = {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "forced": []}
 
 
 def ask_to_translate(page: Page, text: str):

@@ -308,7 +308,7 @@ def test_the_training_of_a_kept_model_shows_no_bar(visitor, static, models):
 
 def test_a_stored_answer_is_for_its_target_language_alone(visitor, static, models):
     task = {"model": "reverse", "text": app.EXAMPLES["reverse"][0], "beam_size": 1, "length_penalty": 1.0}
-    question = {**task, "do": "translate", "prefix": [], "language_prefix": ">>fra<< "}
+    question = {**task, "do": "translate", "forced": [], "language_prefix": ">>fra<< "}
     (reply,) = ask_page(visitor.visit(static), [question])
     assert reply["answer"]["text"] == models["reverse"].translate(f">>fra<< {task['text']}").text
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.browser
 
 COMMON = {"beam_size": 1, "length_penalty": 1.0}
 QUESTIONS: list[dict[str, Any]] = [
-    {"do": "translate", "prefix": []},
+    {"do": "translate", "forced": []},
     {"do": "beams", "beam_size": 4},
     {"do": "mute", "heads": [["cross", 0, 1], ["encoder", 1, 0]]},
     {"do": "importance"},
@@ -213,10 +213,10 @@ def test_sentences_have_the_same_translations_and_weights(visitor, name, count, 
     model = translators(name)
     sentences = two_hundred(name)[:count]
     kinds = [
-        {"do": "translate", "prefix": []},
-        {"do": "translate", "prefix": [], "beam_size": 4},
+        {"do": "translate", "forced": []},
+        {"do": "translate", "forced": [], "beam_size": 4},
         {"do": "mute", "heads": [["cross", 0, 1], ["decoder", 1, 0]]},
-        {"do": "translate", "prefix": [10]},
+        {"do": "translate", "forced": [10]},
         {"do": "cell", "ids": [10, 11], "kind": "cross", "layer": 0, "head": 1, "row": 1, "column": 0},
     ]
     # No stored answer has this code, so that the engine computes all of them.

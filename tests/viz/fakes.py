@@ -221,7 +221,7 @@ def fake_summary(translator: FakeTranslator, text: str, ids: Sequence[int]) -> d
         "leave_one_out": {
             "groups": [[place] for place in range(places)],
             "losses": [[5.0 * (step == place) for step in range(steps)] for place in range(places)],
-            "instead": [[END.id] * steps for _ in range(places)],
+            "likeliest": [[END.id] * steps for _ in range(places)],
             "tokens": {END.id: asdict(END)},
         },
         "lens": {

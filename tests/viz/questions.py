@@ -26,7 +26,7 @@ IDS = list(
 BACKEND = Backend({"tiny": TRANSLATOR})
 COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
 GOOD: dict[str, dict[str, Any]] = {
-    "translate": {"prefix": IDS[:2]},
+    "translate": {"forced": IDS[:2]},
     "target": {"ids": IDS},
     "score": {"target": "A dog."},
     "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},
@@ -34,12 +34,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "transformed_norm": {"ids": IDS},
     "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
     "beams": {"beam_size": 3},
-    "export": {"prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"},
+    "export": {"forced": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"},
     "portable": {"view": "#kind=cross&layer=1&head=2"},
     "lens": {"ids": IDS},
     "summary": {"ids": IDS},
     "leave_one_out": {"ids": IDS},
-    "remove_word": {"places": [1, 2], "prefix": []},
+    "remove_word": {"places": [1, 2], "forced": []},
     "routes": {"ids": IDS, "step": 2},
     "contributions": {"ids": IDS, "step": 1, "word": IDS[1], "other": 5},
     "score_split": {"ids": IDS, "kind": "cross", "layer": 2, "head": 1, "row": 2, "column": 1},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -19,13 +19,13 @@ from tqdm import tqdm
 
 from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment
-from model.analysis.measures import ROLES, HeadMeasures, Kind, head_roles, measure_heads
+from model.analysis.measures import ROLES, HeadMeasures, head_roles, measure_heads
 from model.analysis.pooling import MeasurePool, nearest_role
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study
 from model.errors import UserError
 from model.network.config import ModelConfig
 from model.network.transformer import HeadGates
-from model.results import AttentionRecord, Head, Token
+from model.results import KINDS, AttentionRecord, Head, Kind, Token
 from model.text.languages import codes_of, join_code, language_name
 from model.translator import Translator
 from training.corpus.sources import VALIDATION_NAMES
@@ -45,7 +45,6 @@ from training.evaluation.metrics import new_bleu
 from training.evaluation.rankings import rank_sources
 from training.recipes import REVERSE_WORDS_SMALL
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
 WORDS = (REVERSE_WORDS_SMALL.source_language, REVERSE_WORDS_SMALL.target_language)
 GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends

@@ -80,7 +80,7 @@ def refresh(
     everyday: Sequence[str],
     sources: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> None:
-    """Update the shape and these tables of a model's card, those that it has, and write README.md anew.
+    """Update the shape of a model's card and the tables below, as far as it has them; write README.md anew.
 
     - data: the sources of its training pairs, from NAME/run.json in one of the folders `corpora`, and
       their kinds and licences in `sources`. Without that file the table stays.

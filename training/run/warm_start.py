@@ -79,7 +79,7 @@ def tokenizers_of(directory: Path, languages: tuple[str, str]) -> tuple[Tokenize
 
 
 def spellings(new: Tokenizer, old: Tokenizer) -> dict[int, list[int]]:
-    """For each id of the new vocabulary the ids of the old one that spell its piece, if they can."""
+    """The pieces of the old vocabulary that spell each piece of the new one, by ids, where they can."""
     places = {piece: index for index, piece in enumerate(old.pieces(range(len(old))))}
     found = {}
     for index, piece in enumerate(new.pieces(range(len(new)))):

@@ -56,13 +56,13 @@ class Api:
         model: str = FIRST_MODEL,
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-        prefix: list[int] | None = None,
+        forced: list[int] | None = None,
     ) -> Payload:
         """Translate a sentence and return the full record: tokens, probabilities, attention weights.
 
-        The translation begins with the token ids of `prefix`; if these end with </s>, it is complete.
+        The translation begins with the token ids of `forced`; if these end with </s>, it is complete.
         """
-        return await self._ask("translate", text, model, beam_size, length_penalty, prefix=prefix or [])
+        return await self._ask("translate", text, model, beam_size, length_penalty, forced=forced or [])
 
     async def translate(
         self,
@@ -70,10 +70,10 @@ class Api:
         model: str = FIRST_MODEL,
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-        prefix: list[int] | None = None,
+        forced: list[int] | None = None,
     ) -> TranslationValues:
         """Translate a sentence and return the translation, its tokens, log-probabilities and hypotheses."""
-        return _summary(await self.attention(text, model, beam_size, length_penalty, prefix))
+        return _summary(await self.attention(text, model, beam_size, length_penalty, forced))
 
     async def score(self, text: str, target: str, model: str = FIRST_MODEL) -> TranslationValues:
         """Score a given translation: return the log-probability of each of its tokens."""
@@ -86,7 +86,7 @@ class Api:
         model: str = FIRST_MODEL,
         beam_size: int = 1,
         length_penalty: float = LENGTH_PENALTY,
-        prefix: list[int] | None = None,
+        forced: list[int] | None = None,
         baseline: str = "zero",
         sample: list[str] | None = None,
         other: str = "",
@@ -95,7 +95,7 @@ class Api:
         """Translate with these heads muted, and compare with the original translation.
 
         A head is [kind, layer, head] with the kind encoder, decoder or cross, layers and heads counted
-        from 0. Both translations begin with the token ids of `prefix`. A muted head gives nothing, or with
+        from 0. Both translations begin with the token ids of `forced`. A muted head gives nothing, or with
         the baseline "mean" its mean over the sentences of `sample`, or with "sentence" what it gives for
         the sentence `other`; with a `row`, only in this row, counted from 0.
 
@@ -104,7 +104,7 @@ class Api:
         """
         given = {"baseline": baseline, "sample": sample or [], "other": other, "row": row}
         muted = await self._ask(
-            "mute", text, model, beam_size, length_penalty, heads=heads, prefix=prefix or [], **given
+            "mute", text, model, beam_size, length_penalty, heads=heads, forced=forced or [], **given
         )
         return {**_summary(muted.pop("payload")), **muted}
 

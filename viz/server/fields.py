@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from model.analysis.measures import Kind
 from model.errors import Sentence, UserError
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
 from model.instruments import MAX_SAMPLE
 from model.network.config import LARGEST
-from model.results import KINDS, Head
+from model.results import KINDS, Head, Kind
 from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LIST_CHARACTERS, MAX_SENTENCES
 
 MAX_CHARACTERS = CHARACTERS_PER_TOKEN * MAX_TOKENS  # no model reads more

@@ -207,7 +207,7 @@ class Scheduler:
     async def _run(self, key: str, request: object) -> Answered | None:
         """Return the response, None if the work was cancelled.
 
-        One from the cache waits for its turn as a new one does, and then as long as it took to compute.
+        A cached response waits for its turn as a new one does, and then as long as computing it took.
         """
         client = asking.get(NOBODY)
         try:

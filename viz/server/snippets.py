@@ -20,9 +20,9 @@ def call_of(request: ExportRequest) -> tuple[str, Arguments]:
     }
     if request.heads:
         heads = [list(head) for head in request.heads]
-        about = {"text": request.text, "heads": heads, **options, "prefix": request.prefix}
+        about = {"text": request.text, "heads": heads, **options, "forced": request.forced}
         return "mute", about | _baseline_of(request)
-    return "attention", {"text": request.text, **options, "prefix": request.prefix}
+    return "attention", {"text": request.text, **options, "forced": request.forced}
 
 
 def _baseline_of(request: ExportRequest) -> dict[str, object]:

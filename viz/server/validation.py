@@ -51,10 +51,10 @@ class Request(BaseModel):
     ] = ""  # stands before each sentence
 
 
-class PrefixRequest(Request):
+class ForcedRequest(Request):
     """Asks for the translation that begins with these token ids."""
 
-    prefix: TokenIds
+    forced: TokenIds
 
 
 class TargetRequest(Request):
@@ -64,16 +64,16 @@ class TargetRequest(Request):
 
 
 class SummaryRequest(TargetRequest):
-    """Asks what mattered in a translation that begins with `prefix`."""
+    """Asks what mattered in a translation that begins with `forced`."""
 
-    prefix: TokenIds = []
+    forced: TokenIds = []
 
 
 class HiddenRequest(Request):
-    """Asks for the translation without the source tokens in these places; it begins with `prefix`."""
+    """Asks for the translation without the source tokens in these places; it begins with `forced`."""
 
     places: Places
-    prefix: TokenIds = []
+    forced: TokenIds = []
 
 
 class OptionalTargetRequest(Request):
@@ -108,10 +108,10 @@ class MutedRowRequest(BaselineRequest):
 
 
 class MuteRequest(OptionalTargetRequest, MutedRowRequest):
-    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
+    """Asks what muting these heads changes; the translation without them begins with `forced`."""
 
     heads: Heads
-    prefix: TokenIds = []
+    forced: TokenIds = []
 
 
 class ScoreRequest(Request):
@@ -148,7 +148,7 @@ class PortableRequest(Request):
     language: Language = "en"
 
 
-class ExportRequest(PrefixRequest, MutedRowRequest):
+class ExportRequest(ForcedRequest, MutedRowRequest):
     """Asks for the files of a record, and for the API calls that give it or what muting `heads` changes.
 
     `shows_muted` says that the translation with `heads` muted is on screen, so that the files hold it.

@@ -78,7 +78,7 @@ class Lane:
         self.clock = 0.0  # the end of the turn that was granted last: no later turn ends before
 
     def add(self, turn: Turn) -> None:
-        """Let a turn wait: it ends after those of its session, and before longer ones of the others."""
+        """Let a turn wait: it ends after the turns of its session, and before longer turns of others."""
         last = max((other.end for other in self.turns if other.client == turn.client), default=0.0)
         turn.end = max(self.clock, last) + turn.work.seconds
         insort(self.turns, turn, key=attrgetter("end"))

@@ -22,7 +22,7 @@ export function onScreen(state) {
   const given = mutes.length > 0 ? interventionOf(state) : null;
   const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
-  return { ...taskOf(record), prefix: forcedIds(record), ...muted, ...about };
+  return { ...taskOf(record), forced: forcedIds(record), ...muted, ...about };
 }
 
 // With the size of a page with its model, whose files are written in base64.

@@ -98,7 +98,7 @@ export async function showTranslation(text, model, beam, penalty) {
         LIMITS,
       ),
     };
-  const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
+  const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, forced: [] };
   if (prefix) question.language_prefix = prefix;
   drawPrefix();
   offerLanguages(find('#hl-language select'), takeLanguage);

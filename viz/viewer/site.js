@@ -107,8 +107,8 @@ async function startEngine({ settings, models, parts }, engine, onLoading, onFai
 }
 
 // Whether the page has the answer: the translation of this sentence, into this language, with these options.
-function isStored({ stored }, { do: what, model, prefix, ...task }) {
-  if (what !== 'translate' || prefix.length > 0 || !Object.hasOwn(stored, model)) return false;
+function isStored({ stored }, { do: what, model, forced, ...task }) {
+  if (what !== 'translate' || forced.length > 0 || !Object.hasOwn(stored, model)) return false;
   const known = stored[model];
   return Object.keys({ ...known, ...task }).every((name) => known[name] === task[name]);
 }

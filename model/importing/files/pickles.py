@@ -24,8 +24,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 MAX_TENSORS = 10_000
-# At most so much memory besides three times the file, and so many seconds of a processor besides those for
-# the bytes. On a busy processor they may take ten times as long.
+# At most three times the file and so much more memory; so many seconds of a processor and more for each byte.
+# On a busy processor the seconds may take ten times as long.
 SPARE_BYTES = 128 << 20
 SECONDS, BYTES_PER_SECOND, WAIT = 1, 50 << 20, 10
 WRITTEN, REASON, VALUES = "model.safetensors", "reason", "values"

@@ -61,7 +61,7 @@ def _sentencepiece(settings: Mapping[str, Any], path: Path, size: int, ids: Spec
 
 
 def added_entries(tokens: Any, path: Path) -> dict[int, str]:
-    """The added tokens by their ids. Raises UserError for one that would be cut from a sentence."""
+    """The added tokens by their ids. Raises UserError for a token that would be cut from a sentence."""
     entries = {}
     for token in _list(tokens, path):
         match token:

@@ -56,7 +56,7 @@ def test_a_hidden_token_has_no_weight_in_any_layer(shape, monkeypatch):
     for place, group in enumerate(groups):
         without = log_probabilities(model, group, monkeypatch)
         assert_exact(found.losses[place], (intact - without)[steps, predicted])
-        assert found.instead[place].equal(without.argmax(-1))
+        assert found.likeliest[place].equal(without.argmax(-1))
     assert float(found.losses.abs().max()) > 0.01
 
 
@@ -68,7 +68,7 @@ def test_without_groups_each_token_is_hidden_alone_and_passes_and_threads_do_not
     in_threads = leave_one_out(model, *pair)
     monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", 1)
     in_turn = leave_one_out(model, *pair)
-    assert found.losses.shape == found.instead.shape == (6, 5)
+    assert found.losses.shape == found.likeliest.shape == (6, 5)
     for one, other in zip((*expected, *in_threads, *in_turn), found * 3, strict=True):
         assert_exact(one, other)
 
@@ -105,8 +105,8 @@ def test_a_translation_without_source_tokens_chooses_what_is_the_likeliest_witho
     assert (found.attention.encoder[..., list(hidden)] == 0).all()
     source, read = translator.pair(text, found.ids)
     predicted = torch.tensor(found.ids)
-    instead = leave_one_out(translator.checkpoint.model, source, read, predicted, [hidden]).instead
-    assert instead[0].tolist() == list(found.ids)
+    likeliest = leave_one_out(translator.checkpoint.model, source, read, predicted, [hidden]).likeliest
+    assert likeliest[0].tolist() == list(found.ids)
     assert translator.translate(text, hidden=()).ids == translator.translate(text).ids
 
 

@@ -12,7 +12,6 @@ from model.analysis.measures import (
     ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
-    Kind,
     Positional,
     confidence,
     entropy,
@@ -27,7 +26,7 @@ from model.analysis.measures import (
     source_focus,
 )
 from model.network.masks import causal_mask
-from model.results import AttentionRecord, Token
+from model.results import AttentionRecord, Kind, Token
 from model.translator import Translator
 
 ROWS = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])

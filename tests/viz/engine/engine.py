@@ -202,7 +202,7 @@ def _exact_and_perturbed(translators: Mapping[str, Translator]) -> Iterator[dict
 def _intact(request: Request) -> Request:
     """The request for the same translation, with no head muted."""
     shared = {name: request[name] for name in (*OPTIONS, "language_prefix", "ids") if name in request}
-    return {**shared, "do": "target"} if "ids" in request else {**shared, "do": "translate", "prefix": []}
+    return {**shared, "do": "target"} if "ids" in request else {**shared, "do": "translate", "forced": []}
 
 
 def _chances(reply: Reply) -> list[float]:

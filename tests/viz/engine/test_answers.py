@@ -160,7 +160,7 @@ def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, tran
     }
     heads = [(kind, layer, 1) for kind in KINDS for layer in range(layers[kind])]
     muted = [{"do": "mute", "heads": [list(head)], "ids": IDS} for head in heads]
-    forced = [{**each, "prefix": IDS[:2]} for each in muted[::5]]
+    forced = [{**each, "forced": IDS[:2]} for each in muted[::5]]
     cells = [
         {"do": "cell", "ids": IDS, "kind": kind, "layer": layer, "head": 1, "row": 3, "column": 2}
         for kind, layer, _ in heads
@@ -190,7 +190,7 @@ def test_the_longest_sentence_is_translated_and_the_next_one_refused(tmp_path, t
     assert length == 127
     # Greedy: among the hypotheses of so long a text of one word are equals, whose order rounding decides.
     requests = [
-        {**COMMON, **OPTIONS[0], "do": "translate", "prefix": [], "model": "sided", "text": "Hund " * words}
+        {**COMMON, **OPTIONS[0], "do": "translate", "forced": [], "model": "sided", "text": "Hund " * words}
         for words in (127, 128)
     ]
     check(tmp_path, translators, requests, each=len(requests))

@@ -38,7 +38,7 @@ def test_damaged_files_never_stop_the_worker(tmp_path, of_each):
         for name in NAMES
         for _ in range(of_each)
     ]
-    request = {**COMMON, "do": "translate", "prefix": [], "model": "tiny"}
+    request = {**COMMON, "do": "translate", "forced": [], "model": "tiny"}
     given = {"identity": identity_for_node(translator), "settings": settings(), "request": request}
     (tmp_path / "damages.json").write_text(json.dumps({**given, "names": NAMES, "damages": damages}))
     run_node(tmp_path, HERE, "tests/damaged.mjs", seconds=600)

@@ -28,7 +28,7 @@ MUTED = {"heads": [["cross", 1, 1]], "shows_muted": True, **PATCH}
 ELEMENT = re.compile(r'<script type="(?:application/json|text/plain)" id="([^"]*)">(.*?)</script>', re.DOTALL)
 EXPORT = {
     "do": "export",
-    "prefix": [],
+    "forced": [],
     "heads": [],
     "address": "https://example.org/<b>",
     "view": "#kind=cross&layer=1&head=2",
@@ -76,7 +76,7 @@ def near(one: Any, other: Any) -> bool:
     return not [each for each in differences(one, other) if each.apart > CLOSE]
 
 
-@pytest.mark.parametrize("more", [{}, {"prefix": [20, 30]}, MUTED], ids=["own", "forced", "muted"])
+@pytest.mark.parametrize("more", [{}, {"forced": [20, 30]}, MUTED], ids=["own", "forced", "muted"])
 def test_the_files_of_a_translation_are_those_of_the_server(tmp_path, translator, more):
     answers = both(tmp_path, translator, EXPORT | more)
     server, page = (

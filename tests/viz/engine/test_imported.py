@@ -35,7 +35,7 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
     translators = {"tiny": imported(tmp_path, codes=(">>fra<<", ">>ita<<"), **shapes)}
     texts = [*marian.sentences(marian.GERMAN, 5, seed=1), ">>ita<< Der kleine Hund läuft."]
     requests = [
-        {**COMMON, **options, "do": "translate", "prefix": [], "text": text}
+        {**COMMON, **options, "do": "translate", "forced": [], "text": text}
         for text in texts
         for options in OPTIONS
     ]
@@ -49,13 +49,13 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
         {**COMMON, "do": do, "language_prefix": ">>ita<< ", "text": text, **fields}
         for text in (texts[0], "", " ", "\N{SNOWMAN}")
         for do, fields in [
-            ("translate", {"prefix": []}),
+            ("translate", {"forced": []}),
             ("beams", {}),
             ("mute", {"heads": [["cross", 1, 1]]}),
         ]
     ]
     requests += [
-        {**COMMON, "do": "translate", "prefix": [], "text": text} for text in (">>ita<<", ">>ita<<  ")
+        {**COMMON, "do": "translate", "forced": [], "text": text} for text in (">>ita<<", ">>ita<<  ")
     ]
     check(tmp_path, translators, requests)
 

@@ -144,7 +144,7 @@ def check_depends(fact: Any, found: Answers) -> None:
     loss = found.loss(places, steps)
     assert math.log(fact["factor"]) == pytest.approx(loss, abs=ROUNDED)
     assert all(found.loss(other, steps) <= loss + ROUNDED for other in found.source)
-    instead = found.without["instead"][found.without["groups"].index(places)][steps[0]]
+    instead = found.without["likeliest"][found.without["groups"].index(places)][steps[0]]
     same = instead == found.tokens["predicted"][steps[0]]["id"]
     assert fact["other"] is None if same else fact["other"]["id"] == instead
 
@@ -232,7 +232,7 @@ def facts_in_node(folder: Path, translator: Translator, asked: list[Mapping[str,
 class Server:
     def __init__(self, backend: Backend, task: dict[str, Any]) -> None:
         self.backend, self.task = backend, task
-        self.record = self.ask("translate", prefix=[])
+        self.record = self.ask("translate", forced=[])
         del self.record["attention"]
         self.ids = [token["id"] for token in self.record["tokens"]["predicted"]]
         self.short = self.ask("summary", ids=self.ids)

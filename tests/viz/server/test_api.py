@@ -34,8 +34,8 @@ def test_a_translation_and_its_record(served):
     summary = run(served.translate(TEXT, "tiny", 2, 0.5))
     assert summary["translation"] == expected.text
     assert "attention" not in summary
-    prefix = [expected.ids[0], 5]
-    assert decode(run(served.attention(TEXT, "tiny", prefix=prefix))).ids[:2] == tuple(prefix)
+    forced = [expected.ids[0], 5]
+    assert decode(run(served.attention(TEXT, "tiny", forced=forced))).ids[:2] == tuple(forced)
 
 
 def test_scores_and_mutes(served):
@@ -49,7 +49,7 @@ def test_scores_and_mutes(served):
 
 
 def test_a_call_of_the_export_menu_gives_what_is_on_screen(served):
-    prefix = list(TRANSLATOR.score(TEXT, "A small").ids[:2])
+    forced = list(TRANSLATOR.score(TEXT, "A small").ids[:2])
     heads = [Head("cross", 3, 1), Head("cross", 0, 0)]
     options = {"model": "tiny", "beam_size": 1, "length_penalty": 1.0, "address": "http://127.0.0.1/"}
     for given, baseline, row in (
@@ -58,9 +58,9 @@ def test_a_call_of_the_export_menu_gives_what_is_on_screen(served):
         ({"baseline": "mean", "sample": [OTHER]}, mean_baseline(TRANSLATOR, [OTHER]), None),
         ({"baseline": "sentence", "other": OTHER, "row": 2}, sentence_baseline(TRANSLATOR, OTHER), 2),
     ):
-        request = ExportRequest(text=TEXT, prefix=prefix, heads=heads, **options, **given)
+        request = ExportRequest(text=TEXT, forced=forced, heads=heads, **options, **given)
         endpoint, arguments = call_of(request)
-        expected = ablate(TRANSLATOR, TEXT, heads, baseline, row, forced=prefix)
+        expected = ablate(TRANSLATOR, TEXT, heads, baseline, row, forced=forced)
         for found in (
             run(getattr(served, endpoint)(**arguments)),
             run(getattr(served, endpoint)(*arguments.values())),
@@ -83,4 +83,4 @@ def test_an_error_is_the_same_sentence_as_on_the_page(served):
 def test_a_whole_number_is_written_as_the_browser_writes_it(served):
     run(served.attention(TEXT, "tiny", 2, 1.0))
     request = {"do": "translate", "text": TEXT, "model": "tiny", "beam_size": 2, "length_penalty": 1}
-    assert served.scheduler.cache.get(key_of(request | {"prefix": []}))
+    assert served.scheduler.cache.get(key_of(request | {"forced": []}))

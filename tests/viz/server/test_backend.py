@@ -245,7 +245,7 @@ BAD = [
         ("translate", "length_penalty", value)
         for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])
     ],
-    *[("translate", "prefix", value) for value in NO_IDS],
+    *[("translate", "forced", value) for value in NO_IDS],
     *[("target", "ids", value) for value in (*NO_IDS, [])],
     *[("score", "target", value) for value in NO_TEXT],
     *[("mute", "ids", value) for value in NO_IDS],
@@ -304,7 +304,7 @@ anything = st.recursive(
     st.sampled_from(sorted(GOOD)),
     st.dictionaries(
         st.sampled_from(
-            ["model", "text", "beam_size", "ids", "heads", "kind", "layer", "row", "mode", "prefix"]
+            ["model", "text", "beam_size", "ids", "heads", "kind", "layer", "row", "mode", "forced"]
         ),
         anything,
         min_size=1,
@@ -323,13 +323,13 @@ def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
         raise RuntimeError("a secret of the server")
 
     monkeypatch.setattr(TRANSLATOR, "translate", fail)
-    assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
+    assert refused(**COMMON, do="translate", forced=[]) == UNEXPECTED
 
 
 def test_an_export_is_the_record_as_files_and_calls():
     view = "#kind=cross&layer=1&head=2"
     address = "http://127.0.0.1:7860/"
-    request = {**COMMON, "do": "export", "prefix": IDS[:2], "heads": [], "address": address, "view": view}
+    request = {**COMMON, "do": "export", "forced": IDS[:2], "heads": [], "address": address, "view": view}
     name, page = (
         "headlight-tiny-ein-kleiner-hund-läuft",
         "headlight-tiny-cross-1-2-ein-kleiner-hund-läuft.html",
@@ -350,16 +350,16 @@ def test_an_export_is_the_record_as_files_and_calls():
     record = json.loads(file(muted, f"{name}-muted.json"))
     assert decode(record).ids == TRANSLATOR.mute(TEXT, [Head("cross", 0, 0)], forced=IDS[:2]).ablated.ids
     assert record["muted"] == {"heads": heads, "instead": {"baseline": "zero", "sentence": "", "row": None}}
-    whole = BACKEND.answer({**request, "prefix": IDS})["answer"]  # all of it was given
+    whole = BACKEND.answer({**request, "forced": IDS})["answer"]  # all of it was given
     assert decode(json.loads(file(whole, f"{name}.json"))).ids == tuple(IDS)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("address", None), ("address", 5), ("heads", None), ("prefix", "1"), ("view", "x" * 70_000)],
+    [("address", None), ("address", 5), ("heads", None), ("forced", "1"), ("view", "x" * 70_000)],
 )
 def test_an_export_with_a_wrong_field_names_it(name, value):
-    request = {**COMMON, "prefix": [], "heads": [], "address": "http://127.0.0.1:7860/"}
+    request = {**COMMON, "forced": [], "heads": [], "address": "http://127.0.0.1:7860/"}
     assert f"“{name}” must be" in refused(**{**request, "do": "export", name: value})
 
 
@@ -379,9 +379,9 @@ def test_a_refusal_names_the_field_and_what_it_must_be(do, name, value, wanted):
 
 
 def test_the_page_says_in_its_language_that_a_text_is_too_long():
-    answer = BACKEND.answer({**COMMON, "do": "translate", "text": "w" * 12_000, "prefix": []})
+    answer = BACKEND.answer({**COMMON, "do": "translate", "text": "w" * 12_000, "forced": []})
     assert answer["said"][1] == {"length": 12_000, "most": MAX_CHARACTERS, "tokens": MAX_TOKENS}
 
 
 def test_half_a_surrogate_pair_is_not_refused():
-    assert ask("translate", text=f"{TEXT} \ud800", prefix=[])["source_text"] == f"{TEXT} ?"
+    assert ask("translate", text=f"{TEXT} \ud800", forced=[])["source_text"] == f"{TEXT} ?"

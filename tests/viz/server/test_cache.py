@@ -11,7 +11,7 @@ from viz.server.scheduler import Answered, ResponseCache, key_of
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["text", "model", "beam_size", "prefix"]),
+            st.sampled_from(["text", "model", "beam_size", "forced"]),
             st.one_of(st.text(max_size=3), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=2)),
         ),
         max_size=4,

@@ -136,7 +136,7 @@ def test_no_request_alone_costs_more_than_may_wait(do: str, characters: int):
     """Else it would be refused although nobody else asks. Each character is a token."""
     longest, numbers = "w" * characters, [1] * MAX_BODY
     texts = ["w" * (characters // MAX_SENTENCES)] * MAX_SENTENCES
-    worst = dict.fromkeys(("text", "other"), longest) | dict.fromkeys(("ids", "prefix"), numbers)
+    worst = dict.fromkeys(("text", "other"), longest) | dict.fromkeys(("ids", "forced"), numbers)
     worst |= dict.fromkeys(("sentences", "sample"), texts) | {"beam_size": 10**9}
     fields = {name: value for name, value in worst.items() if name in HANDLERS[do].request.model_fields}
     assert 0 < estimate_seconds({"do": do, **fields}) <= MAX_WAITING

@@ -24,7 +24,7 @@ def backend() -> Backend:
 
 
 def test_a_text_that_the_tokenizer_makes_too_long_is_refused_and_counted(backend: Backend):
-    request = {**COMMON, "do": "translate", "model": "slow", "text": LETTER * 5000, "prefix": []}
+    request = {**COMMON, "do": "translate", "model": "slow", "text": LETTER * 5000, "forced": []}
     assert "makes this text too long" in backend.answer(request)["error"]
     assert backend.estimate_seconds(request) > CHEAPEST
 

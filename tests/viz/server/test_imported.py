@@ -51,7 +51,7 @@ def answer(backend: Backend, do: str, **fields: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def record(backend: Backend) -> dict[str, Any]:
-    record: dict[str, Any] = answer(backend, "translate", prefix=[])["answer"]
+    record: dict[str, Any] = answer(backend, "translate", forced=[])["answer"]
     return record
 
 
@@ -117,7 +117,7 @@ def test_examples_are_read_with_the_code(backend: Backend):
 
 
 def test_an_export_names_the_target_language(backend: Backend):
-    files = answer(backend, "export", prefix=[], heads=[], address="http://x", view="")["answer"]
+    files = answer(backend, "export", forced=[], heads=[], address="http://x", view="")["answer"]
     assert f"text='{CODE} {TEXT}'" in files["python"]
     assert f"{CODE} {TEXT}" in files["curl"]
 
@@ -137,7 +137,7 @@ def test_an_export_names_the_target_language(backend: Backend):
     ],
 )
 def test_wrong_target_languages_are_refused(fields: dict[str, Any], sentence: str, backend: Backend):
-    assert answer(backend, "translate", prefix=[], **fields)["error"] == sentence
+    assert answer(backend, "translate", forced=[], **fields)["error"] == sentence
 
 
 def test_the_panel_training_says_that_the_model_was_imported(backend: Backend):
@@ -145,7 +145,7 @@ def test_the_panel_training_says_that_the_model_was_imported(backend: Backend):
 
 
 def test_work_for_a_larger_model_counts_more(backend: Backend, imported: Translator, monkeypatch):
-    request = COMMON | {"do": "translate", "prefix": []}
+    request = COMMON | {"do": "translate", "forced": []}
     before = backend.estimate_seconds(request)
     monkeypatch.setattr("viz.server.backend.USUAL_WEIGHTS", imported.checkpoint.model.config.n_parameters / 8)
     assert backend.estimate_seconds(request) == pytest.approx(8 * before)
@@ -182,12 +182,12 @@ def test_prompts_stand_before_every_sentence_of_a_request(imported: Translator, 
     info = replace(imported.checkpoint.info, target_languages=(), prompts=prompts)
     asked = Translator(replace(imported.checkpoint, info=info), NAME)
     assert prefix_choices(asked) == {"prompts": prompts, "usual": prompts[0]}
-    found = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix=prompts[1])["answer"]
+    found = answer(Backend({NAME: asked}), "translate", forced=[], language_prefix=prompts[1])["answer"]
     assert (found["language_prefix"], found["source_text"]) == (prompts[1], TEXT)
     assert decode(found).source_text == prompts[1] + TEXT
-    typed = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix="", text=prompts[0] + TEXT)
+    typed = answer(Backend({NAME: asked}), "translate", forced=[], language_prefix="", text=prompts[0] + TEXT)
     assert (typed["answer"]["language_prefix"], typed["answer"]["source_text"]) == (prompts[0], TEXT)
-    wrong = answer(Backend({NAME: asked}), "translate", prefix=[], language_prefix="summarize: ")["error"]
+    wrong = answer(Backend({NAME: asked}), "translate", forced=[], language_prefix="summarize: ")["error"]
     assert wrong == (
         f"'{NAME}' has no language or prompt 'summarize: '; choose one that it has, such as 'translate: '."
     )

@@ -39,7 +39,7 @@ def test_without_a_word_the_translation_is_scored_with_its_tokens_masked():
     assert len(answer["groups"]) == len(source) + sum(
         len([1 for token in record.attention.source if token.word == word]) > 1 for word in words
     )
-    for group, losses, instead in zip(answer["groups"], answer["losses"], answer["instead"], strict=True):
+    for group, losses, likeliest in zip(answer["groups"], answer["losses"], answer["likeliest"], strict=True):
         mask = torch.ones(1, 1, 1, len(source), dtype=torch.bool)
         mask[..., group] = False
         with torch.no_grad():
@@ -47,8 +47,8 @@ def test_without_a_word_the_translation_is_scored_with_its_tokens_masked():
         after = found[torch.arange(len(IDS)), torch.tensor(IDS)].tolist()
         both = zip(record.log_probabilities, after, strict=True)
         assert losses == pytest.approx([before - now for before, now in both], abs=1e-5)
-        assert instead == found.argmax(-1).tolist()
-    assert set(answer["tokens"]) == {str(word) for line in answer["instead"] for word in line}
+        assert likeliest == found.argmax(-1).tolist()
+    assert set(answer["tokens"]) == {str(word) for line in answer["likeliest"] for word in line}
 
 
 def test_the_shares_of_a_route_sum_to_one():

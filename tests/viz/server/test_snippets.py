@@ -28,9 +28,9 @@ NASTY = [
 ]
 
 
-def request(text: str, prefix: list[int] | None = None, heads: tuple[Head, ...] = ()) -> ExportRequest:
+def request(text: str, forced: list[int] | None = None, heads: tuple[Head, ...] = ()) -> ExportRequest:
     options = {"model": "tiny", "beam_size": 2, "length_penalty": 0.5}
-    fields = {"prefix": prefix or [], "heads": list(heads), "address": ADDRESS, **options}
+    fields = {"forced": forced or [], "heads": list(heads), "address": ADDRESS, **options}
     return ExportRequest(text=text, **fields)
 
 
@@ -51,7 +51,7 @@ def test_python_gives_the_sentence_unchanged(text):
         "model": "tiny",
         "beam_size": 2,
         "length_penalty": 0.5,
-        "prefix": [5, 6],
+        "forced": [5, 6],
         "api_name": "/attention",
     }
 

@@ -215,7 +215,7 @@ test('the largest colour of norms is that of both sides, while there are two', (
     scale,
   });
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
-  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', language_prefix: '' };
+  const question = { do: 'translate', forced: [], text: 'x', model: 'small', language_prefix: '' };
   const view = createBesideView(store.get(), question, recordOf(SOURCE, TARGET, [SECOND, FIRST]));
   const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
   store.change({ head: 0, valueName: 'transformed_norm', values: { transformed_norm: { cross: norms(2) } } });
@@ -227,7 +227,7 @@ test('the largest colour of norms is that of both sides, while there are two', (
 
 test('a choice on side B is one of the state, and side B keeps its heads where A has none like them', () => {
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
-  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', language_prefix: '' };
+  const question = { do: 'translate', forced: [], text: 'x', model: 'small', language_prefix: '' };
   store.change({ head: 0, sideB: { ...NO_SIDE_B, by: 'sentence', with: 'x' } });
   const third = recordOf([SOURCE[0], token('da', 1), END], TARGET, Array(3).fill(SECOND.map((row) => row.slice(1))));
   store.change({ beside: createBesideView(store.get(), question, third) });

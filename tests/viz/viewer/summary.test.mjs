@@ -35,11 +35,11 @@ function recordWith(chances) {
 }
 
 // What the words lose without each group: `losses[group]`, nothing where it is missing.
-function withoutOf(losses, instead = 7) {
+function withoutOf(losses, likeliest = 7) {
   return {
     groups: GROUPS,
     losses: GROUPS.map((_, group) => losses[group] ?? [0, 0, 0, 0]),
-    instead: GROUPS.map(() => TARGET.map(() => instead)),
+    likeliest: GROUPS.map(() => TARGET.map(() => likeliest)),
     tokens: { 7: { id: 7, text: 'other' }, 0: TARGET[0] },
   };
 }
@@ -75,7 +75,7 @@ test('a word in two pieces is named if an unsure word depends on it', () => {
       leave_one_out: {
         groups: [[0], [1], [2], [0, 1]],
         losses: [[], [], [], [0, loss, 0, 0]].map((row) => TARGET.map((_, step) => row[step] ?? 0)),
-        instead: [0, 0, 0, 0].map(() => TARGET.map(() => 7)),
+        likeliest: [0, 0, 0, 0].map(() => TARGET.map(() => 7)),
         tokens: { 7: { id: 7, text: 'other' } },
       },
     },
@@ -135,7 +135,11 @@ test('of the words that passed two others, the one that moved most is named', ()
   const predicted = ['D', 'A', 'B', 'C'].map((text, word) => numbered([text, word], word));
   const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
   const losses = [3, 0, 1, 2].map((_, place) => predicted.map((__, step) => Number((step + 3) % 4 === place) * 3));
-  const without = { groups: source.map((_, place) => [place]), losses, instead: losses.map((row) => row.map(() => 0)) };
+  const without = {
+    groups: source.map((_, place) => [place]),
+    losses,
+    likeliest: losses.map((row) => row.map(() => 0)),
+  };
   without.tokens = { 0: predicted[0] };
   const { word, source: from, count } = fact('moved', { record, values: { leave_one_out: without } });
   assert.deepEqual([from.text, word.text, from.written, word.written, count], ['d', 'D', 4, 1, 1]);
@@ -159,7 +163,7 @@ test('a place is one of words as they are written: past “didn’t” is one pl
   const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
   const from = [1, null, 2, 0]; // the source word that each token depends on
   const losses = source.map((_, place) => from.map((own) => Number(own === place) * 3));
-  const without = { groups: [[0], [1], [2]], losses, instead: losses.map((row) => row.map(() => 0)) };
+  const without = { groups: [[0], [1], [2]], losses, likeliest: losses.map((row) => row.map(() => 0)) };
   without.tokens = { 0: predicted[0] };
   assert.equal(fact('moved', { record, values: { leave_one_out: without } }), undefined);
 });
@@ -247,7 +251,7 @@ test('a number is not spelled, and one word alone is not compared with others', 
   const without = {
     groups: [[0], [1], [2], [3], [0, 1, 2]],
     losses: GROUPS.slice(0, 5).map(() => [9, 0, 0, 0]),
-    instead: GROUPS.slice(0, 5).map(() => [7, 7, 7, 7]),
+    likeliest: GROUPS.slice(0, 5).map(() => [7, 7, 7, 7]),
     tokens: { 7: { id: 7, text: 'other' } },
   };
   const names = factsOf({ ...NOTHING, record, values: { leave_one_out: without } }).map(({ name }) => name);

@@ -27,7 +27,7 @@ function numbers() {
     leave_one_out: {
       groups: source,
       losses: source.map(() => record.tokens.predicted.map(() => 0.5)),
-      instead: [],
+      likeliest: [],
       tokens: {},
     },
   };

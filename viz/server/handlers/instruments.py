@@ -43,7 +43,7 @@ for _name, _instrument in INSTRUMENTS.items():
 @handler("summary", SummaryRequest, cost=6.0)
 def summary(translator: Translator, request: SummaryRequest) -> Mapping[str, object]:
     """What the page says about the translation `ids` in short."""
-    options = request.beam_size, request.length_penalty, request.prefix
+    options = request.beam_size, request.length_penalty, request.forced
     return summary_values(translator, request.text, request.ids, *options)
 
 

@@ -26,10 +26,10 @@ from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import (
     BaselineRequest,
     ExportRequest,
+    ForcedRequest,
     HiddenRequest,
     ImportanceRequest,
     MuteRequest,
-    PrefixRequest,
     Request,
     ScoreRequest,
     TargetRequest,
@@ -49,16 +49,16 @@ def payload_of(
     return encode(translation, request.model, translator.title, options)
 
 
-@handler("translate", PrefixRequest, cost=1.0)
-def translate(translator: Translator, request: PrefixRequest) -> Payload:
-    """The translation that begins with the ids of `prefix`."""
-    return payload_of(translator, request, run_translation(translator, request, forced=request.prefix))
+@handler("translate", ForcedRequest, cost=1.0)
+def translate(translator: Translator, request: ForcedRequest) -> Payload:
+    """The translation that begins with the ids of `forced`."""
+    return payload_of(translator, request, run_translation(translator, request, forced=request.forced))
 
 
 @handler("remove_word", HiddenRequest, cost=2.0)
 def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, str]:
     """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
-    found = run_translation(translator, request, forced=request.prefix, hidden=request.places)
+    found = run_translation(translator, request, forced=request.forced, hidden=request.places)
     return {"text": found.text}
 
 
@@ -107,7 +107,7 @@ def _without_heads(
         beam_size=request.beam_size,
         length_penalty=request.length_penalty,
         target=target,
-        forced=request.prefix,
+        forced=request.forced,
     )
 
 
@@ -166,14 +166,14 @@ def beams(translator: Translator, request: Request) -> Mapping[str, object]:
 def export(translator: Translator, request: ExportRequest) -> Mapping[str, object]:
     """The record as files by name, in base64, and the API call that gives it.
 
-    The record is computed again from the request: `prefix`, the tokens that were given, and the model
+    The record is computed again from the request: `forced`, the tokens that were given, and the model
     determine it, and the muted heads if the translation with them is on screen.
     """
     if request.shows_muted:
         translation = _without_heads(translator, request, _baseline(translator, request)).ablated
         payload = payload_of(translator, request, translation) | {"muted": request.muted}
     else:
-        translation = run_translation(translator, request, forced=request.prefix)
+        translation = run_translation(translator, request, forced=request.forced)
         payload = payload_of(translator, request, translation)
     exported = files(translation, payload, request.view, request.address, request.language)
     call = call_of(request)

@@ -81,7 +81,7 @@ def estimate_seconds(
         text = " ".join(each for each in texts if isinstance(each, str))
         return count_tokens(text[:COUNTED]) * max(1.0, len(text) / COUNTED)
 
-    target, beam = request.get("ids", request.get("prefix")), request.get("beam_size")
+    target, beam = request.get("ids", request.get("forced")), request.get("beam_size")
     tokens = sum(min(tokens_of([request.get(name)]), MAX_TOKENS) for name in ("text", "other"))
     tokens += min(len(target), MAX_TARGET_TOKENS) / 2 if isinstance(target, list) else 0
     tokens *= found.cost

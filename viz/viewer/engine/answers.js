@@ -85,7 +85,7 @@ function payload({ identity, settings }, asked, translation) {
 }
 
 /** @type {(asked: any) => any} */
-function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix: forced = [], places = [] }) {
+function optionsOf({ beam_size: beamSize, length_penalty: alpha, forced = [], places = [] }) {
   return { beamSize, alpha, forced, hidden: places };
 }
 
@@ -184,7 +184,7 @@ async function summaryOf(loaded, asked, pause) {
 }
 
 // The unsure steps of words, or else the least sure one, each with its likeliest other token.
-function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix: forced = [] }) {
+function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { forced = [] }) {
   const steps = [...predicted.keys()]
     .filter(
       (step) => step >= forced.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),

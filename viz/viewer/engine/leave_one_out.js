@@ -9,7 +9,7 @@ import { INVISIBLE } from './text/tokenizer.js';
 import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';
 
-// `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
+// `losses` and the likeliest words `likeliest` are [group][step]; `groups` are places of source tokens.
 /** @type {(translator: Translator, text: string, target: number[], pause: any) => Promise<any>} */
 export async function leaveOneOut(translator, text, target, pause) {
   const { model, tokenizers } = translator;
@@ -23,12 +23,12 @@ export async function leaveOneOut(translator, text, target, pause) {
     await pause(message('{done} of {count} source tokens', { done: found.length, count: groups.length }));
   }
   const chances = intact.map(({ logits, norm }, step) => logits[target[step]] - norm);
-  const instead = found.map((steps) => steps.map(({ likeliest }) => likeliest));
+  const likeliest = found.map((steps) => steps.map((step) => step.likeliest));
   return {
     groups,
     losses: found.map((steps) => steps.map(({ chance }, step) => rounded(chances[step] - chance))),
-    instead,
-    tokens: Object.fromEntries([...new Set(instead.flat())].map((id) => [id, tokenizers.target.tokens([id])[0]])),
+    likeliest,
+    tokens: Object.fromEntries([...new Set(likeliest.flat())].map((id) => [id, tokenizers.target.tokens([id])[0]])),
   };
 }
 

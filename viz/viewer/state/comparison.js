@@ -28,8 +28,8 @@ export function besideQuestion(state) {
   if (!sideB?.by || !record) return null;
   const training = trainingStep(state);
   const { model, text, language_prefix: prefix = '' } = taskOf(record);
-  if (sideB.by === 'model') return { do: 'translate', prefix: [], text, model: sideB.with, language_prefix: sideB.to };
-  if (sideB.by === 'sentence') return { do: 'translate', prefix: [], text: sideB.with, model, language_prefix: prefix };
+  if (sideB.by === 'model') return { do: 'translate', forced: [], text, model: sideB.with, language_prefix: sideB.to };
+  if (sideB.by === 'sentence') return { do: 'translate', forced: [], text: sideB.with, model, language_prefix: prefix };
   return training && { do: 'training_step', model, step: Number(sideB.with), sentence: training.sentence };
 }
 

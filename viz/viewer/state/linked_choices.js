@@ -18,17 +18,16 @@ const LONGEST_LESSON = 90; // minutes
 /** @typedef {{ write(state: State): Written; parse(parameters: URLSearchParams, about: About): any }} LinkedChoice */
 
 // A choice with one parameter. `parse` gives null or undefined for a text that is no such choice.
-/** @type {(name: string, parameter: string, write: (value: any) => string | number, parse: (text: string, about: About) => any) => [string, LinkedChoice]} */
-const single = (name, parameter, write, parse) => [
-  name,
-  {
+/** @type {(name: string, parameter: string, write: (value: any) => string | number, parse: (text: string, about: About) => any) => { [choice: string]: LinkedChoice }} */
+const single = (name, parameter, write, parse) => ({
+  [name]: {
     write(state) {
       const text = state[name] === CHOICES[name] ? '' : write(state[name]);
       return text === '' ? {} : { [parameter]: text };
     },
     parse: (parameters, about) => parse(parameters.get(parameter) ?? '', about) ?? CHOICES[name],
   },
-];
+});
 const same = (value) => value;
 // One of a list; on, which has the text `on`, or off.
 const oneOf = (name, list) => single(name, name, same, (text) => list.find((one) => one === text));
@@ -51,35 +50,33 @@ export const LINKED_CHOICES = {
     write: ({ head }) => ({ head: head === null ? 'all' : head + 1 }),
     parse: (parameters) => (parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0)),
   },
+  ...single('selection', 'heads', listOf(nameOfHead), (text, { kind }) => headsOf(text, kind)),
+  ...single('mutes', 'mute', listOf(withKind), (text) => headsOf(text)),
   instead: { write: ({ instead }) => writeInstead(instead), parse: parseInstead },
   sideB: { write: ({ sideB }) => writeSideB(sideB), parse: parseSideB },
+  ...oneOf('reduce', REDUCTIONS),
+  ...oneOf('scale', SCALES),
+  ...single('sort', 'sort', same, (text, { record }) => sortsOf(record).find(({ name }) => name === text)?.name),
+  ...oneOf('panel', TABS),
+  ...oneOf('linkedBy', LINKED),
   valueName: {
     write: (state) => linkOfValue(state) ?? {},
     parse: (parameters) => valueNamed(parameters.get('value') ?? parameters.get('mode')).name, // mode in earlier releases
   },
+  ...single('removedAt', 'without', (place) => place + 1, placeOf),
+  ...onOff('hideSpecials', 'specials', 'hidden'),
+  ...onOff('words', 'words', 'merged'),
+  ...onOff('fit', 'size', 'scroll'),
+  ...single('finder', 'find', ({ over, x, y }) => `${over}.${x}.${y}`, parseFinder),
+  ...single('questions', 'ask', listOf(same), parseQuestions),
+  ...single('other', 'other', same, (text) => idsOf(text)?.[0]),
+  ...single('gold', 'gold', same, (text) => text.slice(0, LONGEST_TEXT)),
+  ...single('threshold', 'threshold', same, (text) => numberOf(text, 0, 1)),
+  ...single('flow', 'flow', same, (text) => numberOf(text, THRESHOLDS.flow, 1)),
   learn: { write: writeCourse, parse: (parameters) => parseCourse(parameters).learn },
   minutes: { write: () => ({}), parse: (parameters) => parseCourse(parameters).minutes }, // `learn` writes both
   pin: { write: ({ pin }) => writePin(pin), parse: parsePin },
   step: { write: writeStep, parse: (parameters) => index(parameters, 'step') ?? 0 },
-  ...Object.fromEntries([
-    single('selection', 'heads', listOf(nameOfHead), (text, { kind }) => headsOf(text, kind)),
-    single('mutes', 'mute', listOf(withKind), (text) => headsOf(text)),
-    oneOf('reduce', REDUCTIONS),
-    oneOf('scale', SCALES),
-    single('sort', 'sort', same, (text, { record }) => sortsOf(record).find(({ name }) => name === text)?.name),
-    oneOf('panel', TABS),
-    oneOf('linkedBy', LINKED),
-    single('removedAt', 'without', (place) => place + 1, placeOf),
-    onOff('hideSpecials', 'specials', 'hidden'),
-    onOff('words', 'words', 'merged'),
-    onOff('fit', 'size', 'scroll'),
-    single('finder', 'find', ({ over, x, y }) => `${over}.${x}.${y}`, parseFinder),
-    single('questions', 'ask', listOf(same), parseQuestions),
-    single('other', 'other', same, (text) => idsOf(text)?.[0]),
-    single('gold', 'gold', same, (text) => text.slice(0, LONGEST_TEXT)),
-    single('threshold', 'threshold', same, (text) => numberOf(text, 0, 1)),
-    single('flow', 'flow', same, (text) => numberOf(text, THRESHOLDS.flow, 1)),
-  ]),
 };
 
 // The parameters of the chosen value; null if a link cannot hold it.

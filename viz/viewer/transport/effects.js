@@ -63,7 +63,7 @@ function followMutes(client, state, before) {
 // The forced tokens of a translation, for a request; nothing if there are none.
 function forcedGiven(record) {
   const forced = forcedIds(record);
-  return forced.length > 0 ? { prefix: forced } : {};
+  return forced.length > 0 ? { forced } : {};
 }
 
 // Forced tokens stay forced while heads are muted, so that only the heads make a difference. If the request fails,

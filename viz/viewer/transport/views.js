@@ -87,7 +87,7 @@ export function forceToken(client, step, id) {
 // Shows the translation that begins with these tokens.
 /** @type {(client: Client, forced: number[]) => Promise<void>} */
 export async function forceTokens(client, forced) {
-  const record = await request(client, 'force', { do: 'translate', prefix: forced }, decode);
+  const record = await request(client, 'force', { do: 'translate', forced }, decode);
   if (!record) return;
   const last = record.tokens.predicted[record.n_forced - 1];
   const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_forced });

@@ -109,8 +109,8 @@ export function lossWithout({ groups, losses }, places, steps) {
 
 // The likeliest token of a step without these source tokens.
 /** @type {(answer: Answer, places: number[], step: number) => Token} */
-export function tokenWithout({ groups, instead, tokens }, places, step) {
-  return tokens[instead[groupOf(groups, places)][step]];
+export function tokenWithout({ groups, likeliest, tokens }, places, step) {
+  return tokens[likeliest[groupOf(groups, places)][step]];
 }
 
 function groupOf(groups, places) {

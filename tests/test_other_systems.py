@@ -29,40 +29,28 @@ def simulate(code: str, *words: object, before: str = "") -> subprocess.Complete
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_packages_are_imported_without_modules_of_unix() -> None:
-    code = "import sys; sys.modules['fcntl'] = sys.modules['resource'] = None; "
-    code += "import app, model, viz, training.trainer"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-
-
-def test_a_sentence_is_translated_and_exported_without_unix(tmp_path: Path) -> None:
-    code = """
-import runpy
-for words in (["translate", "--model", "reverse", "headlight"],):
-    sys.argv = ["model", *words]; runpy.run_module("model", run_name="__main__")
-sys.argv = ["viz", "export", "--model", "reverse", "--output", OUTPUT, "headlight"]
-runpy.run_module("viz", run_name="__main__")
-""".replace("OUTPUT", repr(str(tmp_path / "missing" / "view.html")))
-    run = simulate(code, before=LIBRARIES)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split()[:1] == ["thgildaeh"]
-    assert (tmp_path / "missing" / "view.html").is_file()
-
-
-def test_a_model_is_trained_without_unix(tmp_path: Path) -> None:
+def test_sentences_are_translated_and_models_trained_without_unix(tmp_path: Path) -> None:
+    """In one process, because importing everything takes seconds."""
     data = parallel_files(tmp_path / "data", sentences(60))
     code = """
+import app, runpy
 from pathlib import Path
 from tests.training.tiny import PARALLEL
 from training.run.directory import locked
 from training.trainer import Trainer
-output = Path(sys.argv[2])
-with locked(output):
-    trainer = Trainer(PARALLEL, (Path(sys.argv[1]),), output)
+_, view, data, output = sys.argv
+sys.argv = ["model", "translate", "--model", "reverse", "headlight"]
+runpy.run_module("model", run_name="__main__")
+sys.argv = ["viz", "export", "--model", "reverse", "--output", view, "headlight"]
+runpy.run_module("viz", run_name="__main__")
+with locked(Path(output)):
+    trainer = Trainer(PARALLEL, (Path(data),), Path(output))
     trainer.prepare()
     print(trainer.run())
 """
-    run = simulate(code, data, tmp_path / "run", before=LIBRARIES)
+    view = tmp_path / "missing" / "view.html"
+    run = simulate(code, view, data, tmp_path / "run", before=LIBRARIES)
     assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[:1] == ["thgildaeh"]
+    assert view.is_file()
     assert (tmp_path / "run" / "best" / "model.safetensors").is_file()

@@ -153,19 +153,22 @@ def _plain(value: Any, left: list[int]) -> Any:
 
 
 def _load(path: Path, nested: bool = False) -> Any:
-    is_archive = zipfile.is_zipfile(path)
-    if is_archive:
-        with zipfile.ZipFile(path) as archive:
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-                raise ValueError("the archive is compressed, which PyTorch never does")
     try:
-        # A namespace is a dictionary of settings: it is filled and never called.
-        with torch.serialization.safe_globals([argparse.Namespace] if nested else []):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+        is_archive = zipfile.is_zipfile(path)
+        if not (is_archive and _is_compressed(path)):
+            # A namespace is a dictionary of settings: it is filled and never called.
+            with torch.serialization.safe_globals([argparse.Namespace] if nested else []):
+                return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
     except MemoryError:
         raise
     except Exception as error:
         raise ValueError("it is broken or holds more than weights") from error
+    raise ValueError("the archive is compressed, which PyTorch never does")
+
+
+def _is_compressed(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist())
 
 
 def _unique(values: Any, max_bytes: int) -> tuple[dict[str, Tensor], dict[str, str]]:

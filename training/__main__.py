@@ -57,7 +57,8 @@ def run_train(
         data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt). All
             pairs of files without words such as "test", "dev" or "val" in their names are training data.
         output: Run directory; the default is runs/RECIPE.
-        minutes: Time limit of the training, after which the run saves, validates and stops.
+        minutes: Time limit of the steps and their validations, after which the run saves, validates and
+            stops. Its learning rate falls to 0 by then.
         resume: Continue the run in the output directory.
         alignments: File with the word links of the training pairs, in Pharaoh form, one line each, in the
             order of the folders and of the names of their files. They teach one head to align.

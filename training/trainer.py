@@ -245,7 +245,7 @@ class Trainer:
                     log.write(progress.history_step, {f"train/{n}": v for n, v in values.items()})
                     self.window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
-                    self.window = TrainingWindow()
+                    self.window = TrainingWindow()  # the saved state begins a new one
                     self._validate(log)
                     self.window = TrainingWindow()  # without the time of the validation
                 elif progress.step % config.save_every == 0:
@@ -346,7 +346,7 @@ class Trainer:
         if progress.step % self.config.validate_every == 0 or self._finished():
             self._rank(value, scores)
         elif self.main and not progress.best_step:
-            # Extra validation at the time limit; not ranked, because a longer run would not validate here.
+            # Time was up. This validation is not ranked, so that a run with more time ranks the same steps.
             save(self.checkpoint(), self.output / BEST, self._card(scores))
         self._save()
 

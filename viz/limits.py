@@ -11,7 +11,7 @@ MAX_BODY = 1 << 17  # bytes; a sentence with every head and token named needs le
 SMALL_BODY = 1 << 14  # bytes; parsed within a millisecond, and most sentences need less
 MAX_TICKET_BODY = 1 << 10  # bytes; of a body about a request that waits, which it names by a number
 MAX_DEPTH = 32  # levels of nested JSON
-MAX_VALUES = 4000  # in JSON; naming every head takes 2,304 and every token 512
+MAX_VALUES = 4000  # in JSON; naming every head takes 2,304 and every token some hundreds
 
 # What it may ask for.
 MAX_ADDRESS = 64_000  # characters: enough for the longest text and every head, percent-encoded

@@ -46,7 +46,7 @@ MAX_BYTES = 64 * 2**20  # of the codes of one kind; a server sends less
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
-OF_ROLES = ("definition", "symbol", "measure", "least", "offset")  # that the page reads, besides the kinds
+OF_ROLES = ("definition", "symbol", "measure", "least", "offset")  # fields that the page reads; `kinds` is added below
 DEFINITIONS = {
     "measures": [measure._asdict() for measure in MEASURES],
     "roles": {
@@ -121,7 +121,7 @@ def encode(
 ) -> Payload:
     """Return the payload of one translation.
 
-    `options` are the page's for a translation that was given and not searched.
+    `options` are the options set on the page, for a translation that was given and not searched.
     """
     record, options = translation.attention, options or translation.options
     tables = encode_measures(record)

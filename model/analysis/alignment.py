@@ -57,10 +57,10 @@ def strongest_words(
 ) -> Int[Tensor, "*L W"]:
     """The source word with the largest merged weight for each target word; NO_WORD if it has no weight.
 
-    `query_words` decides which row belongs to a target token: the words of the predicted tokens give the
-    unshifted alignment, the rows of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
-    al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With the weights
-    transposed and the words swapped, the result is the target word of each source word.
+    `query_words` are the words of the predicted tokens for the unshifted alignment, or of the tokens that are
+    read for the shifted one (Naive-Att and Shift-Att in Chen et al. 2020, "Accurate Word Alignment Induction
+    from Neural Machine Translation"). With the weights transposed and the words swapped,
+    the result is the target word of each source word.
     """
     merged = merge_to_words(weights, query_words, key_words)
     if merged.shape[-1] == 0:

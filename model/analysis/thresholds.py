@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 THRESHOLDS = {
-    # Probability of a token below which the model was in doubt: it is shown as at most 60 %. The share of it
-    # that another word has at least to be its rival.
+    # Probability of a token below which the model was in doubt. The page rounds: 0.605 reads as 60 %.
+    # Another word is a `rival` from this share of that probability on.
     "unsure": 0.605,
     "rival": 0.2,
     # Mean log-probability per token, in nats, below which a translation gets a notice.

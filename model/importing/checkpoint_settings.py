@@ -1,6 +1,6 @@
 """Every setting of a checkpoint that transformers 5 reads: obeyed, refused, said, or without effect.
 
-A setting that no table lists is read by no class of the eight families in transformers either.
+A setting that no table lists is read by no class of these families in transformers either.
 """
 
 from __future__ import annotations

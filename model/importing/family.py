@@ -53,7 +53,8 @@ def tied(
 ) -> Callable[[Path, Settings, Shape], Plan]:
     """How a family plans whose models have one matrix for both embeddings and the output.
 
-    `convert` gets a side with the order of the matrix, and whether embeddings are scaled.
+    `convert` gets the target side, whose `order` says which row of the matrix is which token, and whether
+    embeddings are scaled.
     """
 
     def plan(directory: Path, values: Settings, shape: Shape) -> Plan:

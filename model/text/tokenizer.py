@@ -32,9 +32,9 @@ SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPACE = "\u2581"
 MAX_PIECE = 100  # characters of a vocabulary entry, the space before a word included
-# A vocabulary knows the characters that make up this share of its text (SentencePiece's default), at least so
-# many, and at most this share of its entries, so that pairs of them find a place.
-COVERAGE, MIN_ALPHABET, MAX_ALPHABET = 0.9995, 500, 0.75
+COVERAGE = 0.9995  # of the text; a vocabulary has its most frequent characters, as in SentencePiece
+MIN_ALPHABET = 500  # at least so many characters
+MAX_ALPHABET = 0.75  # of the entries are characters at most, so that pairs of characters have room
 LONG_WORD = re.compile(rf"[^\s]{{{MAX_PIECE - 1}}}(?=[^\s])")
 
 TokenizerKind = Literal["bpe", "word", "character"]
@@ -124,11 +124,11 @@ class Tokenizer:
 
     @property
     def language_codes(self) -> tuple[str, ...]:
-        """The codes such as >>fra<<, one of which must begin a source sentence; none."""
+        """The codes such as >>fra<<, one of which must begin a source sentence. Here none."""
         return ()
 
     def first_ids(self, text: str) -> list[int]:
-        """The tokens with which every translation of this text begins, as the model was taught; none."""
+        """The tokens with which the model begins every translation of this text. Here none."""
         return []
 
     @property
@@ -260,10 +260,9 @@ def _is_mark(character: str) -> bool:
     return character != "" and unicodedata.category(character)[0] in "PSZ"
 
 
-def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
-    """Rows of ids as one tensor, padded on the right to a multiple of `multiple` columns."""
+def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
+    """Rows of ids as one tensor, padded on the right."""
     lengths = np.array(list(map(len, rows)))
-    width = -(-lengths.max() // multiple) * multiple
-    padded = np.full((len(rows), width), PAD_ID)
-    padded[np.arange(width) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
+    padded = np.full((len(rows), lengths.max()), PAD_ID)
+    padded[np.arange(lengths.max()) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
     return torch.from_numpy(padded)

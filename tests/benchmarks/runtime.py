@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import onnxruntime
@@ -81,8 +82,10 @@ class Runtime:
         self.positions = model.target_embedding.table(256).numpy()
         self.empty = np.zeros((2, config.n_decoder_layers, 1, config.n_heads, 0, config.d_head), np.float32)
         source = torch.ones(1, 5, dtype=torch.long)
-        self.encoder = session(Encoder(model), (source,), {"source": {1: "s"}})
-        self.step = session(Step(model), step_inputs(model), STEP_AXES)
+        # The export keeps the branch that its example takes, and ours is another one for short rows.
+        with patch("model.network.attention.softmax", lambda scores: scores.softmax(-1)):
+            self.encoder = session(Encoder(model), (source,), {"source": {1: "s"}})
+            self.step = session(Step(model), step_inputs(model), STEP_AXES)
 
     def translate(self, source: Tensor, length: int) -> list[int]:
         """The ids of a translation of this length, with every weight computed on the way."""

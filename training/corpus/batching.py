@@ -19,7 +19,7 @@ from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 Lengths = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
-# Even widths and multiples of sixteen rows leave a third of the different shapes. The CPU prepares its
+# With even widths and multiples of sixteen rows there are only a third as many shapes. The CPU prepares its
 # matrix products anew for each new shape, which took a fifth of the time.
 WIDTHS, ROWS = 2, 16
 
@@ -87,7 +87,8 @@ def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
 class Batch(NamedTuple):
     """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later.
 
-    A row of `links` belongs to the token that the decoder reads there; its linked source tokens share 1.
+    Row t of `links` is about the token that the decoder reads at t: its linked source tokens have equal weights
+    with the sum 1.
     """
 
     source: Int[Tensor, "B S"]
@@ -98,7 +99,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class IdRows:
-    """Rows of integers in one flat array: quick to gather, where lists would take a GPU's time."""
+    """Rows of integers in one flat array: rows are gathered quickly; a GPU would wait for lists."""
 
     values: NDArray[np.integer[Any]]
     starts: NDArray[np.int64]

@@ -66,7 +66,7 @@ class Access:
                 )
 
     def is_open(self, host: str) -> bool:
-        """Whether others than this machine reach a page that listens on `host`, and no proxy is named."""
+        """Whether other machines reach a page that listens on `host` without a named proxy."""
         return host.strip("[]") not in LOOPBACK and not self.trusted_proxies
 
     @property
@@ -82,7 +82,7 @@ class Access:
     def refused_host(self, scope: Scope) -> str | None:
         """Return the name for which this server does not answer a request, None if it does.
 
-        A page of another site could give its own name the address of this server, and then read the answers.
+        Otherwise another site could point its own host name at this server and read the answers (DNS rebinding).
         """
         server = (scope.get("server") or ("",))[0]  # the address that the connection was made to
         for header in ("host", "x-forwarded-host"):
@@ -123,11 +123,12 @@ class ForwardedHeaders:
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, which reads little at a time: h11 works off all that it gets before others' turn.
+    """uvicorn's connection, but it gives h11 few bytes at a time.
 
-    So the bound on the size of a header holds, a header of many short lines ends early, and of a body in
-    chunks, which the filter refuses, almost nothing is parsed. Any other body is read in larger pieces, as
-    long as a header may be at most, because the next header may follow in the same piece.
+    h11 parses all that it gets before another connection has its turn. Three things follow from few bytes. No
+    header exceeds its bound. A header of many short lines is refused early. A body in chunks, which the filter
+    refuses anyway, is hardly parsed. Other bodies are read in pieces of MAX_HEADER bytes, because the next
+    header may begin in the same piece.
     """
 
     def data_received(self, data: bytes) -> None:

@@ -21,9 +21,9 @@ MAX_PACKED = 64  # answers, each for one address of the page
 class Documents:
     """ASGI middleware that answers with what Gradio would: Gradio takes 45 ms for each document.
 
-    Only the address of the page differs. Into the document go `head` and `opening`: Gradio itself adds such a
-    head with a script, after the first picture, so the page would jump. The `opening` is seen until Gradio's
-    scripts have drawn the page.
+    Answers differ only in the address of the page. `head` and `opening` are written into the document here:
+    Gradio would add the head with a script after the first picture, and the page would jump. The `opening` is
+    seen until Gradio's scripts have drawn the page.
     """
 
     def __init__(self, app: ASGIApp, head: str, opening: str) -> None:
@@ -54,7 +54,10 @@ class Documents:
         await Response(content, 200, headers, kind)(scope, receive, send)
 
     def _is_packed(self, path: str, origin: str) -> bool:
-        """Whether the answer is there compressed: that takes 5 ms, too long for any port a client names."""
+        """Whether the compressed answer exists.
+
+        Compressing takes 5 ms. So it is done for MAX_PACKED addresses at most: clients can name any port.
+        """
         if (path, origin) not in self.packed and len(self.packed) < MAX_PACKED:
             self.packed[path, origin] = gzip.compress(_at(origin, self.made[path][0]))
         return (path, origin) in self.packed

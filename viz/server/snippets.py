@@ -26,7 +26,7 @@ def call_of(request: ExportRequest) -> tuple[str, Arguments]:
 
 
 def _baseline_of(request: ExportRequest) -> dict[str, object]:
-    """What the muted heads give and where; empty for nothing in all rows, which the endpoint assumes."""
+    """What the muted heads give, and in which rows; empty for zero in all rows, the endpoint's default."""
     names = ("baseline", "sample", "other", "row")
     is_usual = request.baseline == "zero" and request.row is None
     return {} if is_usual else {name: getattr(request, name) for name in names}

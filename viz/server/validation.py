@@ -149,7 +149,9 @@ class PortableRequest(Request):
 
 
 class ExportRequest(ForcedRequest, MutedRowRequest):
-    """Asks for the files of a record, and for the API calls that give it or what muting `heads` changes.
+    """Asks for the files of a record, and for the API calls.
+
+    These give the record or, if `heads` are named, what muting them changes.
 
     `shows_muted` says that the translation with `heads` muted is on screen, so that the files hold it.
     `address` is the page's, for these calls. `view` is the address of the view on which the HTML file opens,

@@ -24,8 +24,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 MAX_TENSORS = 10_000
-# At most three times the file and so much more memory; so many seconds of a processor and more for each byte.
-# On a busy processor the seconds may take ten times as long.
+# Memory: at most three times the size of the file, and SPARE_BYTES more. Processor time: SECONDS, and one
+# second more for each BYTES_PER_SECOND. Wall time: WAIT times as long, because the processor may be busy.
 SPARE_BYTES = 128 << 20
 SECONDS, BYTES_PER_SECOND, WAIT = 1, 50 << 20, 10
 WRITTEN, REASON, VALUES = "model.safetensors", "reason", "values"
@@ -37,7 +37,7 @@ SECTIONS = {
     "state_dict": "",
     "generator": "generator.",
 }
-MAX_VALUES = 1_000_000  # plain values, each counted as often as it is named
+MAX_VALUES = 1_000_000  # plain values; a value that occurs twice counts twice
 # A copy of this process has imported PyTorch already, but only Linux copies one safely.
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
@@ -152,7 +152,7 @@ def _plain(value: Any, left: list[int]) -> Any:
     return value if type(value) in (str, int, float, bool) else None
 
 
-def _load(path: Path, nested: bool = False) -> Any:
+def _load(path: Path, nested: bool) -> Any:
     try:
         is_archive = zipfile.is_zipfile(path)
         if not (is_archive and _is_compressed(path)):
@@ -172,7 +172,7 @@ def _is_compressed(path: Path) -> bool:
 
 
 def _unique(values: Any, max_bytes: int) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The different tensors of a state dictionary, and the name of one of them for each name.
+    """Each tensor of a state dictionary once, under its first name, and this first name for every name.
 
     Raises ValueError for anything else, and if the tensors are larger than their file allows.
     """

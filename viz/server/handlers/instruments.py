@@ -1,4 +1,4 @@
-"""Answers the instruments: their requests are made from the functions of `viz.instruments`."""
+"""Answers the instruments, by requests made from the functions of `viz.instruments`, *In short* and examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers requests about one record, from a translation to the explanation of one cell.
+"""Answers requests about one record, from a translation to one cell, and for the study of its model.
 
 A request is about the record on screen: it names the model, the sentence and the options of its translation,
 and says what else is wanted.

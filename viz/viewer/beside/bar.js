@@ -11,7 +11,7 @@ import { say } from '../locales/language.js';
 const LONGEST_TEXT = 2000; // characters that fit into a link
 const OF_B = ['busy', 'waiting', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
-// `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
+// `clients` are the clients of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(clients, otherModels) {
   const [client] = clients;
   const { store } = client;
@@ -62,7 +62,7 @@ function modelOf(otherModels, store, chosen) {
   return { with: name, to };
 }
 
-// Two steps are compared for the sentence that the training has saved: if A is not a step yet, it becomes the last one.
+// Training steps are compared on a sentence that the training saved. If A shows no step yet, it shows the last one first.
 async function chooseStep(client, value, choose) {
   const { store } = client;
   const { steps } = store.get().trainings[store.get().record.model.name];

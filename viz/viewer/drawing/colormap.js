@@ -82,7 +82,7 @@ export function lamp(theme) {
   return ramp(LAMP[theme], STEPS);
 }
 
-// STEPS colours for values from -1 to 1; 0 lies between the two equal colours in the middle.
+// STEPS colours for values from -1 to 1; the two middle colours are equal, and 0 lies between them.
 /** @type {(theme: string) => number[][]} */
 export function diverging(theme) {
   const { less, more } = DIFFERENCE[theme];

@@ -10,8 +10,8 @@ import { EOS } from './text/tokenizer.js';
 const PUNCTUATION = /^\p{P}*$/u;
 const SUMMED = ['confidence', 'entropy', 'sinks', 'focus', 'focus_offset'];
 
-// The measures of all heads of a record by kind and name, [layer][head], the roles by these definitions, and what even rows
-// give each role.
+// The measures of all heads of a record by kind and name, [layer][head]. The roles by these definitions. What even rows give
+// each role.
 /** @type {(translation: { tokens: any; trace: Trace }, definitions: Definitions) => MeasuredHeads} */
 export function measureHeads(translation, definitions) {
   const { sums: _, ...found } = measuresAndSums(translation, definitions);
@@ -186,7 +186,7 @@ function focusOf(lines, words) {
   return total / Math.min(lines.length, Math.max(1, keys.length));
 }
 
-// Whether the rows align the words that they predict, 0, or the words that they read, -1: the mean agrees with these.
+// 0 if the rows align the words that they predict, -1 if they align the words that they read: the mean of all heads decides.
 function focusOffsetOf(lines, words, mean) {
   const columns = words.length;
   let [predicting, reading] = [0, 0];

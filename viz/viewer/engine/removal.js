@@ -11,7 +11,7 @@ import { attentionIn, rowAt, stacksOf } from './stack.js';
 import { createRandom } from './tensors/random.js';
 
 const MOST_REMOVED = 10; // cells
-const RANDOM_ORDERS = 5; // whose mean is drawn
+const RANDOM_ORDERS = 5; // the chart draws the mean of their curves
 
 /** @type {(translator: Translator, asked: any, pause: Pause) => Promise<any>} */
 export async function removal(translator, { text, ids, kind, layer, head = null, row, step }, pause) {
@@ -97,7 +97,7 @@ function ordersOf(scores, count) {
   return [...ranked, ...others].map(({ name, order }) => ({ name, order: order.slice(0, MOST_REMOVED) }));
 }
 
-// Gates that replace the outputs of heads in a row by what the heads give without some of its keys, which is zero without all.
+// Gates for one row: what each head gives without the removed keys; zero if all keys are removed.
 /** @type {(network: any, place: any, heads: number[], row: number, removed: number[], count: number) => Gates} */
 function gatesWithout(network, { kind, layer, attention: { queries, keys } }, heads, row, removed, count) {
   const instead = new Float32Array(network.width);

@@ -1,5 +1,5 @@
 // The instruments: what they ask, by name, and which of them the person has opened. An instrument has
-// - `name`, the name of its request too, and `title`, the question that the person reads;
+// - `name`, which is also the name of its request, unless `ask` says `do`, and `title`, the question that the person reads;
 // - `panel`: the tab that shows it, null for every tab;
 // - `ask(state)`: the fields of its request, null if the state has nothing that it could be about;
 // - `doing`: what the status line says meanwhile;

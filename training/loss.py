@@ -117,8 +117,8 @@ def alignment_loss(
     """Cross-entropy of one head's attention to the links, in nats, summed over the rows that have links.
 
     Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", equation 4.
-    Unlike there, a row learns the links of the token that it reads and not of the token that it predicts (Chen
-    et al. 2020).
+    Unlike there, a row learns the links of the token that it reads and not of the token that it predicts
+    (Chen et al. 2020).
     """
     scores = (query @ key.mT).float() * query.shape[-1] ** -0.5
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)

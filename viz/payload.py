@@ -46,7 +46,8 @@ MAX_BYTES = 64 * 2**20  # of the codes of one kind; a server sends less
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
-OF_ROLES = ("definition", "symbol", "measure", "least", "offset")  # fields that the page reads; `kinds` is added below
+# The fields of a role that the page reads; `kinds` is added below.
+OF_ROLES = ("definition", "symbol", "measure", "least", "offset")
 DEFINITIONS = {
     "measures": [measure._asdict() for measure in MEASURES],
     "roles": {

@@ -87,8 +87,8 @@ def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
 class Batch(NamedTuple):
     """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later.
 
-    Row t of `links` is about the token that the decoder reads at t: its linked source tokens have equal weights
-    with the sum 1.
+    Row t of `links` is about the token that the decoder reads at t: its linked source tokens have equal
+    weights with the sum 1.
     """
 
     source: Int[Tensor, "B S"]

@@ -82,7 +82,8 @@ class Access:
     def refused_host(self, scope: Scope) -> str | None:
         """Return the name for which this server does not answer a request, None if it does.
 
-        Otherwise another site could point its own host name at this server and read the answers (DNS rebinding).
+        Otherwise another site could point its own host name at this server and read the answers: DNS
+        rebinding.
         """
         server = (scope.get("server") or ("",))[0]  # the address that the connection was made to
         for header in ("host", "x-forwarded-host"):
@@ -125,10 +126,10 @@ class ForwardedHeaders:
 class Connection(H11Protocol):
     """uvicorn's connection, but it gives h11 few bytes at a time.
 
-    h11 parses all that it gets before another connection has its turn. Three things follow from few bytes. No
-    header exceeds its bound. A header of many short lines is refused early. A body in chunks, which the filter
-    refuses anyway, is hardly parsed. Other bodies are read in pieces of MAX_HEADER bytes, because the next
-    header may begin in the same piece.
+    h11 parses all that it gets before another connection has its turn. Three things follow from few bytes.
+    No header exceeds its bound. A header of many short lines is refused early. A body in chunks, which the
+    filter refuses anyway, is hardly parsed. Other bodies are read in pieces of MAX_HEADER bytes, because the
+    next header may begin in the same piece.
     """
 
     def data_received(self, data: bytes) -> None:

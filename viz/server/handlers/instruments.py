@@ -1,4 +1,4 @@
-"""Answers the instruments, by requests made from the functions of `viz.instruments`, *In short* and examples."""
+"""Answers the instruments, by requests made from `viz.instruments`, and *In short* and examples."""
 
 from __future__ import annotations
 

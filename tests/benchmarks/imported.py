@@ -88,7 +88,7 @@ def measure(translator: Translator, length: int, times: int) -> None:
         "target": {"ids": ids},
         "mute": {"ids": ids, "heads": heads},
         "cell": {"ids": ids, **cell},
-        "values": {"ids": ids, "mode": "norm"},
+        "transformed_norm": {"ids": ids},
         "beams": {"beam_size": 4},
         "export": export,
         "lens": {"ids": ids},

@@ -31,7 +31,7 @@ class JsonFormatter(logging.Formatter):
 
 def _message(record: logging.LogRecord) -> str:
     text = record.getMessage()
-    # A message of asyncio goes on with a call, or in the next line with a task and its exception; both are cut.
+    # A message of asyncio goes on with a call, or in the next line with a task and its exception: not kept.
     return re.split(r"[\n(<]", text)[0].strip() if record.name == ASYNCIO else text
 
 

@@ -196,11 +196,10 @@ class _Beam:
         k = self.options.beam_size
         penalty = length_penalty(self.length, self.options.length_penalty)
         rows = ended.view(-1).nonzero().view(-1)
+        # Lists, because a GPU is slow to give single numbers.
         columns = (rows // k).tolist(), self.totals[rows].tolist(), self.tokens[rows, 1:].tolist()
         self.width -= ended.sum(-1, keepdim=True)
-        for i, totals, ids in zip(
-            *columns, strict=True
-        ):  # lists, because a GPU is slow to give single numbers
+        for i, totals, ids in zip(*columns, strict=True):
             each = tuple(after - before for before, after in pairwise(totals))
             done = self.finished[self.sentences[i]]
             done.append(Candidate(tuple(ids), totals[-1], totals[-1] / penalty, each))

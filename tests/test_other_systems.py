@@ -29,6 +29,13 @@ def simulate(code: str, *words: object, before: str = "") -> subprocess.Complete
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+def test_packages_and_their_libraries_are_imported_without_modules_of_unix() -> None:
+    code = "import sys; sys.modules['fcntl'] = sys.modules['resource'] = None; "
+    code += "import app, model, viz, training.trainer"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
 def test_sentences_are_translated_and_models_trained_without_unix(tmp_path: Path) -> None:
     """In one process, because importing everything takes seconds."""
     data = parallel_files(tmp_path / "data", sentences(60))

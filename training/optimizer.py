@@ -18,7 +18,7 @@ from training.config import TrainConfig
 ITERATIONS = 5
 A, B, C = 3.4445, -4.7750, 2.0315  # of Jordan's polynomial ax + bx³ + cx⁵
 MOMENTUM = 0.95
-# Root mean square of an update at rate 1, about that of AdamW's updates (Liu et al. 2025, section 2.2).
+# Root mean square of an update at rate 1, about as of AdamW (Liu et al. 2025, section 2.2).
 UPDATE_SIZE = 0.2
 
 

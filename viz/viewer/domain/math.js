@@ -51,7 +51,7 @@ export function strongest(values) {
 }
 
 // The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several
-// that are as long, the subsequence with the nearest places is taken, so that of two equal words the nearer one is matched.
+// that are as long, the subsequence with the nearest places is taken, so the nearer one of two equal words is matched.
 /** @type {(names: string[], others: string[]) => (number | null)[]} */
 export function matchInOrder(names, others) {
   const width = others.length + 1;

@@ -1,4 +1,4 @@
-// Requests that follow a change of the state, to a server or a Worker, and those of panels. The answers go into the state.
+// Requests that follow a change of the state, or that panels ask, to a server or a Worker. The answers go into the state.
 
 import { decode, forcedIds, targetIds } from '../domain/payload.js';
 import { importanceOf, importanceBeside } from '../state/measures.js';

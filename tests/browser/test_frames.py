@@ -42,8 +42,11 @@ def address() -> Iterator[str]:
 @contextmanager
 def listening(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """A tab, and the errors and warnings of its console and scripts, those of frames included."""
-    # Other sites may show an address of this machine in a frame only with the person's permission.
-    context = browser.new_context(permissions=["local-network-access"])
+    # Other sites may show an address of this machine in a frame only with the person's permission. The window holds
+    # a frame whole: a click that comes right after a scroll of the page around a frame can miss the frame.
+    context = browser.new_context(
+        permissions=["local-network-access"], viewport={"width": 1400, "height": 1000}
+    )
     page = context.new_page()
     page.set_default_timeout(20_000)
     told: list[str] = []
@@ -139,7 +142,8 @@ def test_an_exported_view_in_a_frame_without_an_address(way: str, sandbox: str |
         frame = show_text(page, html, way, sandbox)
         frame.get_by_role("gridcell", name="layer 1, head 2", exact=True).click()
         expect(frame.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 2")
-        frame.get_by_role("button", name="How to read this").click()
+        frame.get_by_role("button", name="How to read this").press("Enter")
+        expect(frame.get_by_role("dialog", name="How to read this")).to_be_visible()
         frame.get_by_role("button", name="Close").click()
         expect(frame.get_by_role("dialog")).to_have_count(0)
         assert told == []

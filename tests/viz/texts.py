@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import app
+from model.analysis.definitions import MEASURES, ROLE_DEFINITIONS
 from model.analysis.faithfulness import RANDOM
-from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
 from model.storage.card import read_card
 from tests.file_list import ROOT
 from viz.export import NO_SCRIPT, OPEN_PAGE, START_PAGE
@@ -97,7 +97,7 @@ def sentences() -> set[str]:
 
 def data_texts() -> set[str]:
     """Texts that come with the data: measures, roles, parts, rankings, languages, and names in cards."""
-    measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
+    measures = {text for one in MEASURES for text in (one.label, one.definition, one.comparison, one.unit)}
     roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
     return (measures | roles) - {""} | set(PARTS) | set(RANKINGS) | set(LANGUAGES) | _card_names()
 

@@ -3,7 +3,7 @@
 
 import { asScriptText, escaped, fromBase64, slug, toBase64 } from './domain/files.js';
 import { forcedIds, taskOf } from './domain/payload.js';
-import { interventionOf } from './state/mutes.js';
+import { ablationOf } from './state/mutes.js';
 import { toAddress } from './state/permalink.js';
 import { sourceView } from './state/queries.js';
 import { say, spokenLanguage, spokenTexts } from './locales/language.js';
@@ -19,7 +19,7 @@ const SCRIPT = 'script'; // a script in a page must not contain its own end
 export function onScreen(state) {
   const { record, mutes } = sourceView(state);
   if (!record) return {};
-  const given = mutes.length > 0 ? interventionOf(state) : null;
+  const given = mutes.length > 0 ? ablationOf(state) : null;
   const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
   return { ...taskOf(record), forced: forcedIds(record), ...muted, ...about };

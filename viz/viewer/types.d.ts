@@ -84,7 +84,7 @@ interface TranslationRecord extends Task, MeasuredHeads {
   taught?: [layer: number, head: number] | null; // older payloads have none
   is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
-  muted?: { heads: Head[]; instead: Instead };
+  muted?: { heads: Head[]; ablation: Ablation };
 }
 
 // A place of the matrix: a cell, or a row or a column alone. With `token` the row and the column are one token, not a cell.
@@ -132,7 +132,7 @@ interface Asked {
   answer: Answer | null;
 }
 
-interface Instead {
+interface Ablation {
   baseline: 'zero' | 'mean' | 'sentence';
   sentence: string;
   row: number | null;
@@ -167,7 +167,7 @@ interface ViewFields {
     changes: ByKind<number[][]>;
     usual?: ByKind<number[][]> | null;
     baseline?: MuteBaseline;
-    instead: Instead;
+    ablation: Ablation;
     isAsked?: boolean;
   } | null;
   cell: any;
@@ -204,7 +204,7 @@ interface Choices {
   removedAt: number | null;
   pin: Spot | null;
   mutes: readonly Head[];
-  instead: Instead;
+  ablation: Ablation;
   hideSpecials: boolean;
   words: boolean;
   threshold: number;
@@ -574,7 +574,7 @@ interface Translator {
   codes: string[];
   kept: any; // the last sentence and pass without gates
 }
-type Gate = { closed: number[]; instead: Float32Array | null } | null;
+type Gate = { closed: number[]; outputs: Float32Array | null } | null;
 type Gates = ((kind: Kind, layer: number, row: number) => Gate) & {
   isOfEncoder?: boolean;
 };

@@ -14,6 +14,12 @@ export function dot(one, other) {
   return total;
 }
 
+// As the engine sends numbers.
+/** @type {(value: number) => number} */
+export function rounded(value) {
+  return Math.round(value * 1e6) / 1e6;
+}
+
 // The largest absolute value, or 1 if all are 0, so that a drawing can divide by it.
 /** @type {(values: number[]) => number} */
 export function largest(values) {

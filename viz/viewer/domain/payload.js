@@ -8,6 +8,11 @@ export const SCALE = 65535; // the code of 1
 /** @type {Kind[]} */
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
+/** @type {<Found>(valueOf: (kind: Kind) => Found) => ByKind<Found>} */
+export function kindsOf(valueOf) {
+  return { encoder: valueOf('encoder'), decoder: valueOf('decoder'), cross: valueOf('cross') };
+}
+
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
 /** @type {(payload: any) => Promise<TranslationRecord>} */
 export async function decode(payload) {
@@ -16,8 +21,13 @@ export async function decode(payload) {
       say('This page reads version {version} of the data, not {other}.', { version: VERSION, other: payload.version }),
     );
   }
-  const { n_prefix: former, n_forced: forced = former, ...others } = payload; // `former` in release 0.2
-  return { ...others, n_forced: forced, attention: await unpackKinds(payload.attention) };
+  return { ...withPresentNames(payload), attention: await unpackKinds(payload.attention) };
+}
+
+// Release 0.2 had other names for the number of forced tokens, and for what muted heads give.
+function withPresentNames({ n_prefix: nPrefix, n_forced: forced = nPrefix, muted, ...payload }) {
+  const renamed = muted?.instead ? { ...muted, ablation: muted.instead } : muted;
+  return { ...payload, n_forced: forced, ...(renamed && { muted: renamed }) };
 }
 
 // Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also

@@ -1,5 +1,5 @@
 // Roles of heads: their definitions, which heads can have one, which it is nearest to, and the head that was taught to align.
-// The definitions come with the record, from the list in model/analysis/measures.py.
+// The definitions come with the record, from the list in model/analysis/definitions.py.
 
 import { say, tell } from '../locales/language.js';
 

@@ -1,10 +1,10 @@
 // Analysis of heads: importance, norm-based weights and single cells, as model/analysis defines them.
 
-import { dot, matchInOrder, sum } from '../domain/math.js';
+import { kindsOf } from '../domain/payload.js';
+import { dot, matchInOrder, rounded, sum } from '../domain/math.js';
 import { predict } from './model.js';
-import { gatesOf } from './interventions.js';
+import { gatesOf } from './ablation.js';
 import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
-import { kindsOf, rounded } from './payload.js';
 import { softmax } from './tensors/vectors.js';
 import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';

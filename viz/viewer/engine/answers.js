@@ -1,12 +1,13 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { rounded } from '../domain/math.js';
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
-import { KINDS } from '../domain/payload.js';
+import { KINDS, kindsOf } from '../domain/payload.js';
 import { cellOf, changedWords, importance, normWeights } from './analysis.js';
 import { scoreSplit, writing } from './circuits.js';
 import { contributions } from './contributions.js';
-import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './interventions.js';
-import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload.js';
+import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './ablation.js';
+import { hypothesisOf, packValues, payloadOf } from './payload.js';
 import { examples } from './examples.js';
 import { filesOf, partsOf } from './export.js';
 import { leaveOneOut } from './leave_one_out.js';
@@ -143,7 +144,7 @@ async function exported(loaded, asked, pause) {
   }
   const { ablated } = await mutedOf(loaded, asked, pause);
   const { heads, baseline = 'zero', other = '', row = null, language_prefix: prefix } = asked;
-  const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
+  const muted = { heads, ablation: { baseline, sentence: other.slice(prefix.length), row } };
   return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }
 

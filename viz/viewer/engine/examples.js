@@ -1,10 +1,10 @@
 // What every head does over some sentences, and its clearest examples, as model/analysis/examples.py defines it.
 
-import { sum } from '../domain/math.js';
+import { kindsOf } from '../domain/payload.js';
+import { rounded, sum } from '../domain/math.js';
 import { LISTED, addSurvey, byWeight } from '../domain/survey.js';
-import { readable } from './interventions.js';
+import { readable } from './ablation.js';
 import { linesOf, measuresAndSums, strongestOf, tableOf } from './measures.js';
-import { kindsOf, rounded } from './payload.js';
 import { translate } from './translator.js';
 import { message } from '../locales/language.js';
 

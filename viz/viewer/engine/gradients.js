@@ -1,7 +1,7 @@
 // Gradients, backwards through the network: how fast a number at the decoder's output changes with the output of each head. A
 // training of the playground uses the step through an attention too.
 
-import { kindsOf } from './payload.js';
+import { kindsOf } from '../domain/payload.js';
 import { EPSILON, slopeOf } from './network.js';
 
 // d number / d gate of each head, [layer][head] by kind, for the stacks of a trace. `direction` is the gradient of the number

@@ -1,9 +1,9 @@
 // What the states after each layer say, as model/analysis/lens.py defines it: by the output matrix alone, or through the
 // Jacobian lens of the model first.
 
+import { rounded } from '../domain/math.js';
 import { predict } from './model.js';
 import { normalise } from './network.js';
-import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { createProducts } from './tensors/products.js';
 import { parseTensors, storedMatrix } from './tensors/safetensors.js';

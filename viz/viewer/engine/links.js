@@ -1,9 +1,8 @@
 // Word links, as model/analysis/alignment.py defines them: which words of a sentence and its translation belong together.
 
 import { focusesOf } from './measures.js';
-import { rounded } from './payload.js';
 import { groupsOf } from '../domain/fold.js';
-import { sum } from '../domain/math.js';
+import { rounded, sum } from '../domain/math.js';
 import { fault } from '../locales/language.js';
 
 const LONGEST = 30; // characters of a wrong link in a sentence

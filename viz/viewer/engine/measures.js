@@ -2,13 +2,27 @@
 // where it comes from.
 
 import { KINDS } from '../domain/payload.js';
-import { entropy, sum } from '../domain/math.js';
+import { entropy, rounded, sum } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { roleOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
-const SUMMED = ['confidence', 'entropy', 'sinks', 'focus', 'focus_offset'];
+const isCross = ({ kind }) => kind === 'cross';
+
+// The measures that are a mean over the rows of a head; null where a measure has no meaning.
+/** @type {{ [measure: string]: (lines: any[], context: any) => any }} */
+const MEANS = {
+  confidence(lines, { countedRows, countedKeys }) {
+    const counted = lines.filter((_, row) => countedRows[row]);
+    const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
+    return sum(counted.map(largest)) / Math.max(1, counted.length);
+  },
+  entropy: (lines) => sum(lines.map(entropy)) / lines.length,
+  sinks: (lines, { sinks }) => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / lines.length,
+  focus: (lines, context) => (isCross(context) ? focusOf(lines, context.words) : null),
+  focus_offset: (lines, context) => (isCross(context) ? focusOffsetOf(lines, context.words, context.mean) : null),
+};
 
 // The measures of all heads of a record by kind and name, [layer][head]. The roles by these definitions. What even rows give
 // each role.
@@ -34,7 +48,9 @@ export function measuresAndSums({ tokens, trace }, definitions) {
       heads.map((head) => roleOf(definitions, kind, (name) => head[String(name)], even[kind])),
     );
     const { counts, able, ...means } = tablesOf(found);
-    measures[kind] = Object.fromEntries(Object.entries(means).map(([name, table]) => [name, mapped(table, rounded)]));
+    measures[kind] = Object.fromEntries(
+      Object.entries(means).map(([name, table]) => [name, mapped(table, fourDecimals)]),
+    );
     sums[kind] = sumsOf(means, counts, able[0][0], { rows: trace[kind].rows, even: even[kind] }, definitions);
   }
   return { measures, roles, even, sums };
@@ -56,7 +72,7 @@ function sumsOf(means, counts, able, { rows, even }, { roles }) {
   const summed = (table) => (table[0][0] === null ? null : mapped(table, (value) => value * rows));
   return {
     queries: rows,
-    sums: Object.fromEntries(SUMMED.map((name) => [name, summed(means[name])])),
+    sums: Object.fromEntries(Object.keys(MEANS).map((name) => [name, summed(means[name])])),
     counts: offsets.map((offset) => mapped(counts, (list) => at(list, offset))),
     able: offsets.map((offset) => at(able, offset)),
     even: Object.fromEntries(Object.entries(even).map(([role, share]) => [role, share * rows])),
@@ -68,7 +84,7 @@ function isEnd({ special, piece }) {
 }
 
 // Four decimals; a value in the middle goes to the even digit, as in Python.
-function rounded(value) {
+function fourDecimals(value) {
   if (value === null) return null;
   const nearest = Math.round(value * 1e4);
   return (nearest - value * 1e4 === 0.5 && nearest % 2 !== 0 ? nearest - 1 : nearest) / 1e4;
@@ -115,23 +131,12 @@ function sinksOf(tokens) {
   return sinks;
 }
 
-function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words, mean }) {
+function measuresOf(weights, { rows, columns }, context) {
   const lines = linesOf(weights, { rows, columns });
-  const counted = lines.filter((_, row) => countedRows[row]);
-  const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
-  const strongest = lines.map(strongestOf);
-  const offset = offsetOf(strongest, rows, columns, kind === 'decoder');
+  const means = Object.entries(MEANS).map(([name, meanOver]) => [name, meanOver(lines, context)]);
   return {
-    confidence: sum(counted.map(largest)) / Math.max(1, counted.length),
-    entropy: sum(lines.map(entropy)) / rows,
-    offset_share: offset.share,
-    offset: offset.offset,
-    offset_queries: offset.queries,
-    counts: offset.counts,
-    able: offset.able,
-    sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
-    focus: kind === 'cross' ? focusOf(lines, words) : null,
-    focus_offset: kind === 'cross' ? focusOffsetOf(lines, words, mean) : null,
+    ...Object.fromEntries(means),
+    ...offsetOf(lines.map(strongestOf), rows, columns, context.kind === 'decoder'),
   };
 }
 
@@ -173,8 +178,8 @@ function offsetOf(strongest, rows, columns, isCausal) {
   const best = ranks.indexOf(Math.max(...ranks));
   return {
     offset: best - (rows - 1),
-    share: counts[best] / Math.max(1, able[best]),
-    queries: able[best],
+    offset_share: counts[best] / Math.max(1, able[best]),
+    offset_queries: able[best],
     counts,
     able,
   };
@@ -200,19 +205,20 @@ function focusOffsetOf(lines, words, mean) {
 }
 
 // The evidence for each role of a kind if every row spread its weight evenly over what it may read.
-function evenOf({ kind, sinks, words }, rows, { roles }) {
+function evenOf(context, rows, { roles }) {
+  const { kind, words } = context;
   const lines = Array.from({ length: rows }, (_, row) => {
     const allowed = kind === 'decoder' ? row + 1 : words.length;
     return words.map((_word, key) => (key < allowed ? 1 / allowed : 0));
   });
-  const found = {
-    sinks: () => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
-    focus: () => focusOf(lines, words),
-    offset_share: ({ offset }) => {
-      const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
-      return chances.length > 0 ? sum(chances) / chances.length : 1;
-    },
-  };
+  const evidence = ({ measure, offset }) =>
+    measure in MEANS ? MEANS[measure](lines, context) : chanceOf(lines, offset);
   const known = Object.entries(roles).filter(([, { measure, kinds }]) => measure && kinds.includes(kind));
-  return Object.fromEntries(known.map(([role, one]) => [role, Math.round(found[one.measure](one) * 1e6) / 1e6]));
+  return Object.fromEntries(known.map(([role, one]) => [role, rounded(evidence(one))]));
+}
+
+// The mean chance of an offset in the rows that can have it and have a choice; 1 if no row can.
+function chanceOf(lines, offset) {
+  const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
+  return chances.length > 0 ? sum(chances) / chances.length : 1;
 }

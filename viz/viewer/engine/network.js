@@ -233,7 +233,7 @@ export function attendedWith(network, kind, layer, { inputs, [kind]: all }, gate
 function close({ headWidth }, gate, outputs, start) {
   gate?.closed.forEach((head) => {
     const from = head * headWidth;
-    if (gate.instead) outputs.set(gate.instead.subarray(from, from + headWidth), start + from);
+    if (gate.outputs) outputs.set(gate.outputs.subarray(from, from + headWidth), start + from);
     else outputs.fill(0, start + from, start + from + headWidth);
   });
 }

@@ -1,7 +1,8 @@
 // Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
-import { SCALE } from '../domain/payload.js';
+import { rounded } from '../domain/math.js';
+import { SCALE, kindsOf } from '../domain/payload.js';
 import { splitPrefix } from '../domain/language_prefix.js';
 import { measureHeads } from './measures.js';
 import { missingWords } from './omissions.js';
@@ -45,16 +46,6 @@ export function payloadOf(translation, identity, asked, settings) {
     missing: missingWords(translation),
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
   };
-}
-
-/** @type {<Found>(valueOf: (kind: Kind) => Found) => ByKind<Found>} */
-export function kindsOf(valueOf) {
-  return { encoder: valueOf('encoder'), decoder: valueOf('decoder'), cross: valueOf('cross') };
-}
-
-/** @type {(value: number) => number} */
-export function rounded(value) {
-  return Math.round(value * 1e6) / 1e6;
 }
 
 /** @type {(hypothesis: any) => any} */

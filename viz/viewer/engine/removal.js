@@ -1,11 +1,10 @@
 // Whether the weights tell the truth: removes the strongest cells of a row in five rankings and measures a word's probability, as
 // model/analysis/faithfulness.py defines it.
 
-import { dot, sum } from '../domain/math.js';
+import { dot, rounded, sum } from '../domain/math.js';
 import { copiesTogether, headVectors, hiddenWith } from './analysis.js';
 import { predict } from './model.js';
 import { attend, post } from './network.js';
-import { rounded } from './payload.js';
 import { rolloutRow } from './rollout.js';
 import { attentionIn, rowAt, stacksOf } from './stack.js';
 import { createRandom } from './tensors/random.js';
@@ -100,10 +99,10 @@ function ordersOf(scores, count) {
 // Gates for one row: what each head gives without the removed keys; zero if all keys are removed.
 /** @type {(network: any, place: any, heads: number[], row: number, removed: number[], count: number) => Gates} */
 function gatesWithout(network, { kind, layer, attention: { queries, keys } }, heads, row, removed, count) {
-  const instead = new Float32Array(network.width);
+  const outputs = new Float32Array(network.width);
   const query = { array: queries.array, start: queries.start + row * queries.stride };
-  if (removed.length < count) attend(network, query, keys, count, null, { array: instead, start: 0 }, null, removed);
-  const gate = { closed: heads, instead };
+  if (removed.length < count) attend(network, query, keys, count, null, { array: outputs, start: 0 }, null, removed);
+  const gate = { closed: heads, outputs };
   return (ofKind, ofLayer, at) => (ofKind === kind && ofLayer === layer && at === row ? gate : null);
 }
 

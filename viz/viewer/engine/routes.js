@@ -1,8 +1,8 @@
 // Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
+import { rounded } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { headVectors } from './analysis.js';
-import { rounded } from './payload.js';
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
 // the trace of one pass over the translation.

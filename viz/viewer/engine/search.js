@@ -2,23 +2,13 @@
 
 import { copySequence, createSequence, decode } from './network.js';
 import { embed, predict } from './model.js';
+import { LIMITS, REASONS } from '../domain/limits.js';
 import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
-
-// The same sentences as in model/decoding/beam_tree.py.
-const REASONS = {
-  forced: 'given by the prefix',
-  inBeam: 'one of the best of its step',
-  ended: 'ended',
-  cut: 'cut at the length limit',
-  outscored: 'others had better scores',
-  narrowed: 'fewer places were left in the beam',
-  hopeless: 'its score could not become the best',
-};
 
 // Maximum number of target tokens, </s> included, for a source of this many tokens.
 /** @type {(sourceLength: number) => number} */
 export function lengthLimit(sourceLength) {
-  return 2 * sourceLength + 10;
+  return LIMITS.target_per_source * sourceLength + LIMITS.more_target;
 }
 
 // ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
@@ -95,7 +85,7 @@ function extend(model, beam, finished, options, nodes) {
 function fateOf(rank, { beamSize, isTaken, hasEnded, isCut }) {
   if (!isTaken) return { status: 'pruned', reason: rank < beamSize ? 'narrowed' : 'outscored' };
   if (hasEnded) return { status: 'finished', reason: isCut ? 'cut' : 'ended' };
-  return { status: 'kept', reason: 'inBeam' };
+  return { status: 'kept', reason: 'in_beam' };
 }
 
 // No hypothesis of the beam can still win.

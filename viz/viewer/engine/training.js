@@ -1,12 +1,12 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
+import { kindsOf } from '../domain/payload.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
 import { measureHeads } from './measures.js';
 import { parseTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
-import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights

@@ -269,7 +269,7 @@ function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
   const { css, ink } = palette(state.theme);
   tint.style.visibility = importance ? 'visible' : 'hidden'; // its room is there before, so that nothing moves
-  tint.replaceChildren(...sayMarks(state.instead.baseline, scaleOfMarks(css)));
+  tint.replaceChildren(...sayMarks(state.ablation.baseline, scaleOfMarks(css)));
   for (const { layer, head, mark } of cells) {
     const step = importance && head !== null ? stepOf(darknessOf(importance, [state.kind, layer, head])) : null;
     mark.style.background = step === null ? '' : css[step];

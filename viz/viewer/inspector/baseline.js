@@ -8,7 +8,7 @@ import { say, sayCount } from '../locales/language.js';
 
 export function createBaseline(client) {
   const { store } = client;
-  const change = (changes) => store.change({ instead: { ...store.get().instead, ...changes } });
+  const change = (changes) => store.change({ ablation: { ...store.get().ablation, ...changes } });
   const choice = element('select', { class: 'hl-box', 'aria-label': say('What muted heads give') });
   choice.addEventListener('change', () => change({ baseline: choice.value }));
   const texts = { placeholder: say('Another sentence, then Enter'), 'aria-label': say('Text to patch from') };
@@ -21,12 +21,12 @@ export function createBaseline(client) {
   return {
     node: element('div', { hidden: !client.ask }, label, box, only), // a file has no sentences and no model
     draw(state, before) {
-      if (!differs(state, before, ['record', 'instead', 'about', 'kind', 'pin', 'step', 'shown'])) return;
-      const { baseline, sentence } = state.instead;
+      if (!differs(state, before, ['record', 'ablation', 'about', 'kind', 'pin', 'step', 'shown'])) return;
+      const { baseline, sentence } = state.ablation;
       choice.replaceChildren(...optionsOf(client, state));
       choice.value = baseline;
       box.hidden = baseline !== 'sentence';
-      if (state.instead !== before.instead) box.value = sentence;
+      if (state.ablation !== before.ablation) box.value = sentence;
       replaceKeepingFocus(only, actions(rowButton(client, state, change)));
     },
   };
@@ -47,7 +47,7 @@ function optionsOf(client, state) {
 }
 
 function rowButton(client, state, change) {
-  const { row } = state.instead;
+  const { row } = state.ablation;
   const reason = whyNot(client, 'mute');
   const place = rowOf(state);
   const label =
@@ -66,9 +66,9 @@ function rowOf({ record, kind, pin, step }) {
 }
 
 // Which baseline an outcome was computed with.
-/** @type {(record: TranslationRecord, outcome: { baseline?: MuteBaseline; instead: Instead; heads: Head[] }) => string} */
-export function baselineOf(record, { baseline, instead, heads }) {
-  const where = instead.row === null ? say('in all rows') : say('only in row {row}', { row: instead.row + 1 });
+/** @type {(record: TranslationRecord, outcome: { baseline?: MuteBaseline; ablation: Ablation; heads: Head[] }) => string} */
+export function baselineOf(record, { baseline, ablation, heads }) {
+  const where = ablation.row === null ? say('in all rows') : say('only in row {row}', { row: ablation.row + 1 });
   if (!baseline || baseline.name === 'zero')
     return say('The output of these heads is zero, {where}. This also removes what a head gives for every sentence.', {
       where,
@@ -93,6 +93,6 @@ export function baselineOf(record, { baseline, instead, heads }) {
       'It has only {count} rows; the others keep their own output.',
     );
   const rest = others ? ` ${others}` : '';
-  const texts = { sentence: readable(instead.sentence), translation: readable(translation), where };
+  const texts = { sentence: readable(ablation.sentence), translation: readable(translation), where };
   return `${say('Each head gives what it gives for “{sentence}” (“{translation}”), row by row, {where}.', texts)}${rest}`;
 }

@@ -169,20 +169,13 @@ function studiedRole(state, one, here) {
   return [note(studied(state), ' ', found)];
 }
 
-// How clear a role is in this sentence and over the corpus, by what its measure counts.
-const SHARES = {
-  offset_share: (values) =>
-    say('Its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences.', values),
-  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences.', values),
-  focus: (values) => say('Source focus {here} % here, {there} % over {count} sentences.', values),
-};
-
-function bothShares(record, study, one, role) {
-  return SHARES[record.definitions.roles[role].measure]({
-    here: wholePercent(evidenceHere(record, one, role)),
-    there: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
-    count: study.sentences,
-  });
+// How clear a role is in this sentence and over the corpus, by what its measure counts; payloads of release 0.2 have no sentence
+// for it.
+function bothShares({ definitions, measures }, study, one, role) {
+  const { measure } = definitions.roles[role];
+  const { comparison = '' } = definitions.measures.find(({ name }) => name === measure);
+  const share = (of) => wholePercent(evidenceHere({ definitions, measures: of.measures }, one, role));
+  return tell([comparison, { here: share({ measures }), there: share(study), count: study.sentences }]);
 }
 
 // What rows without any preference would have: in a short sentence that may be much.

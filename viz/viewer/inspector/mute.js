@@ -43,7 +43,7 @@ export function createMute(client) {
       if (moved) drawChoices(client, choices, state);
       baseline.draw(state, before);
       ofPruning.draw(state, before);
-      const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
+      const changed = state.ablation !== before.ablation || differs(source, former, ['muted', 'mutes']);
       if (moved || changed) drawOutcome(client, outcome, state);
       if (moved || changed || source.importance !== former.importance) drawImportance(client, map, state);
     },
@@ -89,7 +89,7 @@ function drawChoices(client, node, state) {
     };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
-  const clearAll = () => store.change({ mutes: [], instead: withoutRow(store.get().instead) });
+  const clearAll = () => store.change({ mutes: [], ablation: withoutRow(store.get().ablation) });
   const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 || reason !== null });
   replaceKeepingFocus(
     node,
@@ -102,18 +102,18 @@ function drawChoices(client, node, state) {
 }
 
 // What was measured of each head alone.
-/** @type {(measured: { instead: Instead; baseline?: MuteBaseline }) => string} */
-function changeText({ instead, baseline }) {
+/** @type {(measured: { ablation: Ablation; baseline?: MuteBaseline }) => string} */
+function changeText({ ablation, baseline }) {
   if (baseline?.name === 'mean')
     return sayCount(
       baseline.sentences,
       'Change of the log-probability of this translation, in nats, if one head gives its mean over {count} sentence, in all rows.',
       'Change of the log-probability of this translation, in nats, if one head gives its mean over {count} sentences, in all rows.',
     );
-  if (instead.baseline === 'sentence')
+  if (ablation.baseline === 'sentence')
     return say(
       'Change of the log-probability of this translation, in nats, if one head gives what it gives for “{sentence}”, in all rows.',
-      { sentence: readable(instead.sentence) },
+      { sentence: readable(ablation.sentence) },
     );
   return say('Change of the log-probability of this translation, in nats, if one head is muted in all rows.');
 }
@@ -126,7 +126,7 @@ function whyNoImportance(client, state) {
 
 function drawOutcome(client, node, state) {
   const { muted, mutes, record } = sourceView(state);
-  const { baseline, sentence } = state.instead;
+  const { baseline, sentence } = state.ablation;
   const lacksSentence = mutes.length > 0 && baseline === 'sentence' && sentence === '';
   node.classList.toggle('hl-stale', Boolean(muted) && !isOutcome(state) && !lacksSentence);
   if (!muted || lacksSentence) {
@@ -137,7 +137,7 @@ function drawOutcome(client, node, state) {
   }
   replaceKeepingFocus(
     node,
-    element('h3', {}, say('With {changed}', { changed: changedHeads(muted.heads, muted.instead) })),
+    element('h3', {}, say('With {changed}', { changed: changedHeads(muted.heads, muted.ablation) })),
     note(baselineOf(record, muted)),
     ...wordsOf(muted),
     ...givenNote(record),
@@ -170,7 +170,7 @@ function drawImportance(client, node, state) {
   if (changes)
     return replaceKeepingFocus(
       node,
-      note(changeText({ ...importance, instead: state.instead })),
+      note(changeText({ ...importance, ablation: state.ablation })),
       ...headMap(client.store, state, changes),
       element('h4', {}, say('The most important heads for this translation')),
       headList(client.store, changes),
@@ -178,7 +178,7 @@ function drawImportance(client, node, state) {
   const reason = whyNoImportance(client, state);
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
-  const isUsual = state.instead.baseline === 'zero' && state.instead.row === null;
+  const isUsual = state.ablation.baseline === 'zero' && state.ablation.row === null;
   const invitation = isUsual
     ? say('Mute each head alone to see how the log-probability of this translation changes.')
     : say(

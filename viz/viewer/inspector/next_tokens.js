@@ -23,7 +23,7 @@ export function createNextTokens(client) {
   return {
     node,
     draw(state, before) {
-      if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'instead', 'shown']))
+      if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'ablation', 'shown']))
         drawNextTokens(client, node, state);
     },
   };
@@ -92,7 +92,7 @@ function mutingNote(client, state) {
   if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
   const before = record.log_probabilities[step];
   const values = {
-    changed: changedHeads(muted.heads, muted.instead),
+    changed: changedHeads(muted.heads, muted.ablation),
     word: visible(record.tokens.predicted[step]),
     before: fixed(Math.exp(before)),
     after: fixed(Math.exp(before + muted.differences[step])),

@@ -142,7 +142,7 @@ function outcomeOf(state) {
   if (mutes.length === 0) return say('Choose a line to silence its head: is the head needed?');
   if (!muted || !isOutcome(state)) return '…';
   const values = {
-    changed: changedHeads(muted.heads, muted.instead),
+    changed: changedHeads(muted.heads, muted.ablation),
     factor: fixed(Math.exp(sum(muted.differences)), 2),
     text: readable(muted.record.text),
   };

@@ -10,7 +10,7 @@ import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
+    (name) => !['mutes', 'gold', 'ablation', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
   ),
   'lastHead',
   'step',
@@ -124,14 +124,14 @@ export function showRecord(opened, record) {
   const back = { ...closed, ...(isElsewhere(state) ? goHome(state) : {}) };
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
-  const instead = withoutRow(state.instead); // the row belongs to the sentence before
-  return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, instead };
+  const ablation = withoutRow(state.ablation); // the row belongs to the sentence before
+  return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, ablation };
 }
 
 // What muted heads give instead, in all rows.
-/** @type {(instead: Instead) => Instead} */
-export function withoutRow(instead) {
-  return instead.row === null ? instead : { ...instead, row: null };
+/** @type {(ablation: Ablation) => Ablation} */
+export function withoutRow(ablation) {
+  return ablation.row === null ? ablation : { ...ablation, row: null };
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.

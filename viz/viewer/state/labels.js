@@ -66,7 +66,7 @@ export function titleOfMatrix(state) {
 }
 
 // How many heads are muted or give something else, and in which row: "2 heads muted in row 3".
-/** @type {(heads: readonly Head[], instead: Instead) => string} */
+/** @type {(heads: readonly Head[], ablation: Ablation) => string} */
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });
@@ -77,7 +77,7 @@ export function changedHeads(heads, { baseline, row }) {
 /** @type {(state: State) => string} */
 export function labelOf({ shown, record: { muted } }) {
   if (shown) return shown.label;
-  return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.instead) }) : '';
+  return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.ablation) }) : '';
 }
 
 const GIVEN = {

@@ -1,4 +1,4 @@
-// Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
+// Measures of heads. Their definitions come with the record, from the list in model/analysis/definitions.py.
 
 import { otherRecord } from './comparison.js';
 import { say, tell, localNumber } from '../locales/language.js';
@@ -31,19 +31,21 @@ export function labelOfMeasure(record, name) {
 }
 
 // How log p changes without each head, [layer][head] by kind; null unless it was measured for what muted heads give at present.
-/** @type {(state: Pick<State, 'importance' | 'instead'>) => ByKind<number[][]> | null} */
-export function importanceOf({ importance, instead }) {
+/** @type {(state: Pick<State, 'importance' | 'ablation'>) => ByKind<number[][]> | null} */
+export function importanceOf({ importance, ablation }) {
   if (!importance) return null;
-  const { baseline, sentence } = importance.instead;
-  if (baseline === instead.baseline && (baseline !== 'sentence' || sentence === instead.sentence))
+  const { baseline, sentence } = importance.ablation;
+  if (baseline === ablation.baseline && (baseline !== 'sentence' || sentence === ablation.sentence))
     return importance.changes;
-  return instead.baseline === 'zero' ? (importance.usual ?? null) : null;
+  return ablation.baseline === 'zero' ? (importance.usual ?? null) : null;
 }
 
 // The importance of heads on the other side, so that the colours mean the same on both sides; null without another side.
 /** @type {(state: State) => ByKind<number[][]> | null} */
 export function importanceBeside(state) {
-  return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
+  return state.beside?.record && otherRecord(state)
+    ? importanceOf({ ...state.beside, ablation: state.ablation })
+    : null;
 }
 
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.

@@ -5,7 +5,7 @@ import { aboutModel, sourceView } from './queries.js';
 // What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
 /** @type {(state: State) => object | null} */
 export function baselineGiven(state) {
-  const { baseline, sentence } = state.instead;
+  const { baseline, sentence } = state.ablation;
   if (baseline === 'sentence' && sentence === '') return null;
   const given = { mean: { sample: aboutModel(state).everyday }, sentence: { other: sentence } }[baseline];
   return given ? { baseline, ...given } : {};
@@ -13,16 +13,16 @@ export function baselineGiven(state) {
 
 // The same with the row, if the heads give it in one row alone.
 /** @type {(state: State) => object | null} */
-export function interventionOf(state) {
+export function ablationOf(state) {
   const given = baselineGiven(state);
-  const { row } = state.instead;
+  const { row } = state.ablation;
   return given && { ...given, ...(row !== null && { row }) };
 }
 
 // What muting heads asks of the model; null while what they give instead is not chosen yet.
 /** @type {(state: State) => Question | null} */
 export function muteQuestion(state) {
-  const given = interventionOf(state);
+  const given = ablationOf(state);
   return given && { do: 'mute', ...given };
 }
 
@@ -30,5 +30,5 @@ export function muteQuestion(state) {
 /** @type {(state: State) => boolean} */
 export function isOutcome(state) {
   const { muted, mutes } = sourceView(state);
-  return muted?.heads === mutes && muted.instead === state.instead;
+  return muted?.heads === mutes && muted.ablation === state.ablation;
 }

@@ -65,7 +65,7 @@ function makeStateOfB(state) {
     mutes: NO_HEADS,
     gold: '',
     questions: state.questions.filter((name) => name === 'links' || (name === 'contributions' && isAboutBoth)),
-    instead: withoutRow(state.instead),
+    ablation: withoutRow(state.ablation),
     aside: null,
     drawing: null,
   };

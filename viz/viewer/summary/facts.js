@@ -14,7 +14,7 @@ const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
 // How log p changes without each head's output, whatever muted heads give; null if it is not known.
 export function importanceWithout({ importance }) {
-  return importanceOf({ importance, instead: ZERO });
+  return importanceOf({ importance, ablation: ZERO });
 }
 
 // What is known of a translation: the record, and, once it is measured, `leave_one_out`, `lens`, `importance` and `summary`. The

@@ -69,10 +69,10 @@ export async function showTrainingStep(client, step, sentence) {
 }
 
 // The translation with muted heads is part of the answer that says what they change.
-/** @type {(client: Client, outcome: { record: TranslationRecord; heads: readonly Head[]; instead: Instead }) => void} */
-export function showMuted({ store }, { record, heads, instead }) {
+/** @type {(client: Client, outcome: { record: TranslationRecord; heads: readonly Head[]; ablation: Ablation }) => void} */
+export function showMuted({ store }, { record, heads, ablation }) {
   const { shown } = stateOf(store);
-  const changed = changedHeads(heads, instead);
+  const changed = changedHeads(heads, ablation);
   const label = shown
     ? say('{view}, with {changed}', { view: shown.label, changed })
     : say('with {changed}', { changed });

@@ -1,7 +1,7 @@
 // What if: heads that give zero, their mean, or what they give for another sentence, as model/analysis/patching.py and
 // model/instruments.py define it.
 
-import { kindsOf } from './payload.js';
+import { kindsOf } from '../domain/payload.js';
 import { pass, encodeSource, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
@@ -15,10 +15,10 @@ export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
   const gateOf = (kind, layer, row) => {
     const closed = heads.filter((one) => one[0] === kind && one[1] === layer).map(([, , head]) => head);
     if (closed.length === 0 || (only !== null && row !== only)) return null;
-    if (!outputs) return { closed, instead: null };
+    if (!outputs) return { closed, outputs: null };
     const own = outputs[kind][layer];
     const start = own.length === width ? 0 : row * width;
-    return start < own.length ? { closed, instead: own.subarray(start, start + width) } : null;
+    return start < own.length ? { closed, outputs: own.subarray(start, start + width) } : null;
   };
   return Object.assign(gateOf, { isOfEncoder: heads.some(([kind]) => kind === 'encoder') });
 }

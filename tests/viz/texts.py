@@ -19,7 +19,7 @@ from viz.viewer import HERE
 from viz.widgets import BEAM, PENALTY, WIDGETS
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
-SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
+SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayNote|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
 COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
 PLACE = re.compile(r"\{(\w+(?::(?:,|\.\df))?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them

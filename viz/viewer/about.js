@@ -4,7 +4,7 @@
 import { element, nameInvisible } from './drawing/dom.js';
 import { KINDS } from './domain/payload.js';
 import { aboutModel } from './state/queries.js';
-import { closeButton, note, openDialog, section } from './drawing/widgets.js';
+import { closeButton, note, openDialog, sayNote, section } from './drawing/widgets.js';
 import { localNumber, say, spokenLanguage, tell, tellTitle } from './locales/language.js';
 
 // Returns { dialog, open }.
@@ -98,7 +98,7 @@ function measuredOf({ trained, study }) {
 function cardOf({ card = [] }) {
   const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
   const free = card.filter((row) => !isFixed(row));
-  if (free.length === 0) return note(say('This model came without a card.'));
+  if (free.length === 0) return sayNote('This model came without a card.');
   /** @type {[string, string][]} */
   const lines = free.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));

@@ -4,7 +4,7 @@ import { createCall, save } from '../drawing/files.js';
 import { element, nameInvisible, shape } from '../drawing/dom.js';
 import { cellName } from '../drawing/names.js';
 import { fixed, percent, wholePercent } from '../drawing/numbers.js';
-import { actionButton, actions, hitLine, note, numberText, roleSymbol, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, hitLine, note, numberText, roleSymbol, sayNote, shareBar } from '../drawing/widgets.js';
 import { cardRows, csvText, sentenceRows } from '../domain/csv.js';
 import { chosenHeads } from '../domain/heads.js';
 import { sum } from '../domain/math.js';
@@ -24,7 +24,7 @@ export function createCorpusCard() {
       }),
     draw: (state, answer) => {
       const [one, ...others] = chosenHeads(state);
-      if (others.length > 0) return [note(say('Choose one head to see what it does over many sentences.'))];
+      if (others.length > 0) return [sayNote('Choose one head to see what it does over many sentences.')];
       return cardOf(state, answer, one);
     },
   };
@@ -33,7 +33,7 @@ export function createCorpusCard() {
 function cardOf(state, answer, one) {
   const [kind, layer, head] = one;
   const card = answer.heads[kind]?.[layer]?.[head];
-  if (!card) return [note(say('The file is about another model; make it again.'))];
+  if (!card) return [sayNote('The file is about another model; make it again.')];
   return [
     note(titleOfHeads(state)),
     ...explainedBy(state, answer, one, card),
@@ -145,7 +145,7 @@ function wordsOf({ measures }, [kind, layer, head], { to, from }) {
       ...to.map(([word, share, times]) => line(word, share / most, `${percent(share)} ×${fixed(times, 1)}`)),
     ),
     element('h4', {}, say('It attends most from')),
-    note(say('The rows of a word, and the mean of the largest weight that they give to a word.')),
+    sayNote('The rows of a word, and the mean of the largest weight that they give to a word.'),
     element(
       'ol',
       { class: 'hl-most-read' },
@@ -170,10 +170,8 @@ function intervalsOf(state, answer, [kind, layer, head], { intervals }) {
   };
   return [
     element('h4', {}, say('Sentences from all of its activity')),
-    note(
-      say(
-        'Not the best cases alone: the activity of a row is the largest weight that it gives to a word. Its range is cut into five equal intervals; of the highest one these are the strongest rows, of each other one rows drawn at random with a fixed seed, the weakest included. Each opens its sentence.',
-      ),
+    sayNote(
+      'Not the best cases alone: the activity of a row is the largest weight that it gives to a word. Its range is cut into five equal intervals; of the highest one these are the strongest rows, of each other one rows drawn at random with a fixed seed, the weakest included. Each opens its sentence.',
     ),
     ...intervals.flatMap(([rows, cells], place) => [
       element(

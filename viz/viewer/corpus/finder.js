@@ -3,7 +3,7 @@
 
 import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
-import { numberText, note, scrollToTop } from '../drawing/widgets.js';
+import { note, numberText, sayNote, scrollToTop } from '../drawing/widgets.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
@@ -268,9 +268,7 @@ function listOf(store, points, [across, upwards], total, box, narrow) {
       ...KINDS.map((kind) => element('span', { class: `hl-finder-${kind}` }, kindName(kind))),
     ),
     note(said, ' ', ...all),
-    note(
-      say('{across} · {upwards}, the largest of the second first', { across: across.label, upwards: upwards.label }),
-    ),
+    sayNote('{across} · {upwards}, the largest of the second first', { across: across.label, upwards: upwards.label }),
     element('ol', { class: 'hl-finder-list', 'aria-label': say('Heads by the second measure') }, ...lines),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { createButton, element, find, nameInvisible, shape, tokenText } from './dom.js';
 import { fixed, signed } from './numbers.js';
-import { say } from '../locales/language.js';
+import { say, tell } from '../locales/language.js';
 
 /** @type {(label: string, onclick: ((event: MouseEvent) => unknown) | null, attributes?: Attributes) => HTMLButtonElement} */
 export function actionButton(label, onclick, attributes = {}) {
@@ -35,6 +35,12 @@ export function section(title, ...children) {
 /** @type {(...children: Child[]) => HTMLElement} */
 export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
+}
+
+// A note of one text with its values, as `say` writes it.
+/** @type {(text: string, values?: Values) => HTMLElement} */
+export function sayNote(text, values = {}) {
+  return note(tell([text, values]));
 }
 
 // A sentence with what the person can do about it.
@@ -75,7 +81,7 @@ export function tint(node, value, most) {
 // The scale of signed bars, which differs from head to head.
 /** @type {(most: number) => HTMLElement} */
 export function scaleNote(most) {
-  return note(say('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) }));
+  return sayNote('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) });
 }
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.

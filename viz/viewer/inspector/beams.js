@@ -9,7 +9,7 @@ import { strongest } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
-import { actionButton, addRovingFocus, note, numberText, section } from '../drawing/widgets.js';
+import { actionButton, addRovingFocus, note, numberText, sayNote, section } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };
@@ -68,11 +68,9 @@ function drawTree(client, node, { beams }) {
   else if (beams)
     replaceKeepingFocus(
       node,
-      note(
-        say('All hypotheses that a search with beam size {size} considered, with their scores.', {
-          size: beams.beam_size,
-        }),
-      ),
+      sayNote('All hypotheses that a search with beam size {size} considered, with their scores.', {
+        size: beams.beam_size,
+      }),
       ...treeOf(client, beams),
     );
   else node.replaceChildren(actionButton(say('Draw the beam tree'), () => askBeams(client)));

@@ -11,7 +11,7 @@ import { showHead } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
-import { actionButton, actions, hitLine, note, numberText, section, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, hitLine, note, numberText, sayNote, section, shareBar } from '../drawing/widgets.js';
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -87,14 +87,14 @@ function foundOf(store, state) {
   const survey = surveyOf(state);
   if (!survey?.found) return [];
   const [one, ...others] = chosenHeads(state);
-  if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
+  if (others.length > 0) return [sayNote('Choose one head to see what it does in these sentences.')];
   const found = headSurvey(survey.found, one, rowOffset(state));
   if (!found) return [];
   const name = titleOfHeads(state);
   return [
     section(
       say('Its strongest cells'),
-      note(say('{head}. Each opens its sentence; special tokens are left out.', { head: name })),
+      sayNote('{head}. Each opens its sentence; special tokens are left out.', { head: name }),
       hitsOf(state, one, survey, found),
     ),
     section(
@@ -105,7 +105,7 @@ function foundOf(store, state) {
     section(
       say('The heads most alike'),
       alikeOf(store, one[0], found),
-      note(say('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).')),
+      sayNote('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).'),
     ),
   ];
 }

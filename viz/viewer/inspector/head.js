@@ -9,7 +9,7 @@ import { axes } from '../domain/payload.js';
 import { titleOfHeads } from '../state/labels.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { chosenHeads, isMemory } from '../domain/heads.js';
-import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
+import { note, numberText, roleSymbol, rug, sayNote } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { corpus } from '../instruments/corpus.js';
 import { removal } from '../instruments/removal.js';
@@ -90,10 +90,10 @@ function roleOf(state, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
   if (heads.length === 1) return roleOfOne(state, heads[0], roles[0]);
-  if (names.length === 1) return [note(say('Role of each head in this sentence')), roleName(record, names[0])];
+  if (names.length === 1) return [sayNote('Role of each head in this sentence'), roleName(record, names[0])];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${tell(name)}`);
   return [
-    note(say('Roles in this sentence')),
+    sayNote('Roles in this sentence'),
     element('p', { class: 'hl-role' }, say('Various')),
     note(counted.join(', ')),
   ];
@@ -107,25 +107,21 @@ function roleOfOne(state, one, role) {
     role === 'mixed' && nearest
       ? [
           roleName(record, role),
-          note(
-            say('nearest: {role}; the role needs {least} %', {
-              role: shareOfRole(nearest),
-              least: wholePercent(nearest.least),
-            }),
-          ),
+          sayNote('nearest: {role}; the role needs {least} %', {
+            role: shareOfRole(nearest),
+            least: wholePercent(nearest.least),
+          }),
         ]
       : [roleName(record, role)];
   const taught =
     isTaught(record, ...one) && aboutModel(state).origin
       ? [
-          note(
-            say(
-              'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
-            ),
+          sayNote(
+            'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
           ),
         ]
       : []; // the title of the matrix says it of a model of this project
-  return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
+  return [sayNote('Role in this sentence'), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
 // "previous token 63 %".
@@ -154,12 +150,10 @@ function studiedRole(state, one, here) {
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [
       element('p', { class: 'hl-role hl-no-case' }, ...roleName(record, role).childNodes),
-      note(
-        say('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
-          share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
-          count: study.sentences,
-        }),
-      ),
+      sayNote('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
+        share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+        count: study.sentences,
+      }),
     ];
   const value = evidenceHere({ ...study, definitions: record.definitions }, one, role);
   const found =

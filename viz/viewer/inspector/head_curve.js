@@ -8,7 +8,7 @@ import { labelOfMeasure } from '../state/measures.js';
 import { nearestRole, offsetsOf } from '../domain/roles.js';
 import { chosenHeads } from '../domain/heads.js';
 import { trainingStep } from '../state/queries.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, note, sayNote } from '../drawing/widgets.js';
 import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 
@@ -18,7 +18,7 @@ export function drawHeadCurve(client, node, state, training) {
   const heads = chosenHeads(state);
   const found = training.heads.get(sentence);
   const title = element('h3', {}, say('The head on screen'));
-  if (heads.length > 1) return node.replaceChildren(title, note(say('Choose one head to see how it got its role.')));
+  if (heads.length > 1) return node.replaceChildren(title, sayNote('Choose one head to see how it got its role.'));
   const ask = () => askTrainingHeads(client, sentence);
   node.replaceChildren(
     title,

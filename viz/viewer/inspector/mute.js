@@ -13,7 +13,7 @@ import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';
 import { chosenHeads } from '../domain/heads.js';
 import { differs, isMuted, sourceView } from '../state/queries.js';
-import { actionButton, actions, note, section } from '../drawing/widgets.js';
+import { actionButton, actions, note, sayNote, section } from '../drawing/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { headList, headMap } from '../instruments/head_map.js';
 import { createQuestion } from '../instruments/question.js';
@@ -153,7 +153,7 @@ function givenNote(record) {
   const given = forcedIds(record).length;
   if (given === 0) return [];
   if (given === record.tokens.predicted.length)
-    return [note(say('All tokens are given, so the words stay and only their probabilities change.'))];
+    return [sayNote('All tokens are given, so the words stay and only their probabilities change.')];
   return [note(sayCount(given, '{count} forced token stays.', '{count} forced tokens stay.'))];
 }
 

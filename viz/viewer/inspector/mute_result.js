@@ -3,7 +3,7 @@
 import { element, readable } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
 import { largest, sum } from '../domain/math.js';
-import { fact, note, numberText, signedBar, tokenColumns } from '../drawing/widgets.js';
+import { fact, numberText, sayNote, signedBar, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
@@ -41,6 +41,6 @@ export function changesOfTokens(record, { differences }) {
   const most = largest(differences);
   const change = (step) => [signedBar(differences[step], most), numberText(signed(differences[step], 2))];
   const label = { 'aria-label': say('Change of the log-probability of each token') };
-  const longest = note(say('The longest bar is {most} nats; other heads have other scales.', { most: fixed(most, 2) }));
+  const longest = sayNote('The longest bar is {most} nats; other heads have other scales.', { most: fixed(most, 2) });
   return [tokenColumns(record.tokens.predicted, change, label), longest];
 }

@@ -9,7 +9,7 @@ import { sum } from '../domain/math.js';
 import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
-import { actionButton, note, numberText, offer, shareBar } from '../drawing/widgets.js';
+import { actionButton, note, numberText, offer, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
 const forceHint = () =>
@@ -89,7 +89,7 @@ function stepText({ n_forced: forced = 0, tokens }, step) {
 function mutingNote(client, state) {
   const { record, step, muted, mutes } = state;
   if (mutes.length === 0 || showsMuted(state)) return [];
-  if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
+  if (!muted || !isOutcome(state)) return [sayNote('These numbers are those without muting.')];
   const before = record.log_probabilities[step];
   const values = {
     changed: changedHeads(muted.heads, muted.ablation),

@@ -7,7 +7,7 @@ import { fullHeadName } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, note, sayNote } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
 import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
@@ -70,7 +70,7 @@ function drawNothing(client, node, state) {
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
-      note(say('The training record has not been read.')),
+      sayNote('The training record has not been read.'),
       actionButton(say('Read it'), () => askTraining(client)),
     );
 }
@@ -104,15 +104,11 @@ function createControls(client, picture) {
     player.stop();
     showTrainingStep(client, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
-  const hint = note(
-    say(
-      'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
-    ),
+  const hint = sayNote(
+    'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
   );
-  const beginning = note(
-    say(
-      'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
-    ),
+  const beginning = sayNote(
+    'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
   );
   const earlierNotes = element('div');
   const node = element(
@@ -217,20 +213,16 @@ function drawCharts(node, state) {
   const parts = [
     losses.length > 0 && chart(say('Loss'), losses, 2),
     losses.length > 1 &&
-      note(
-        say(
-          'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
-        ),
+      sayNote(
+        'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
       ),
     score && chart(score.name, [score], 1, score.range),
     score?.key === 'validation/bleu' &&
-      note(
-        say(
-          'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
-        ),
+      sayNote(
+        'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
       ),
     notice && note(notice),
-    goesOn && note(say('This training goes on. Its curves and saved steps arrive here as they are written.')),
+    goesOn && sayNote('This training goes on. Its curves and saved steps arrive here as they are written.'),
   ];
   node.replaceChildren(...parts.filter(Boolean));
 }

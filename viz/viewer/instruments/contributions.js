@@ -7,7 +7,7 @@ import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { wordOfOtherSide } from '../state/comparison.js';
-import { choiceTabs, numberText, note, signedLine } from '../drawing/widgets.js';
+import { choiceTabs, note, numberText, sayNote, signedLine } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
@@ -128,7 +128,7 @@ function decisionOf({ record }, answer, { step, word, other }) {
   const name = (id) => visible(answer.tokens[id]);
   const names = { word: name(word), other: name(other) };
   return [
-    note(say('What decides between “{word}” in A and “{other}” in B: the lead of each in its sentence, added.', names)),
+    sayNote('What decides between “{word}” in A and “{other}” in B: the lead of each in its sentence, added.', names),
     sumOf(record, answer, step, say('“{word}” in A, “{other}” in B', names)),
     element('h4', {}, say('The largest parts')),
     ranking(answer.decoder, visible(record.tokens.read[step])),

@@ -5,7 +5,7 @@ import { targetIds } from '../domain/payload.js';
 import { isJacobianFirst } from '../domain/lens.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { fixed, percent } from '../drawing/numbers.js';
-import { choiceTabs, note, numberText, shareBar } from '../drawing/widgets.js';
+import { choiceTabs, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
 export const lens = {
@@ -51,11 +51,9 @@ function contentOf(state, answer, { view, place }, choose) {
     ...(answer.measured
       ? []
       : [
-          note(
-            say('Nobody has made the Jacobian lens of this model. This command does: {command}', {
-              command: `python -m viz study ${state.record.model.name} --sentences FILE`,
-            }),
-          ),
+          sayNote('Nobody has made the Jacobian lens of this model. This command does: {command}', {
+            command: `python -m viz study ${state.record.model.name} --sentences FILE`,
+          }),
         ]),
   ];
 }
@@ -83,7 +81,7 @@ function wordsOf(state, answer, found, place, open) {
             'In this sentence: the likeliest word after what all later layers do to such a state on average (their mean Jacobian), and its probability.',
           ),
     ),
-    note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
+    sayNote('Outlined: the word of the translation, once it stays the likeliest up to the last layer.'),
     ...(answer.measured ? [note(worthOf(answer))] : []),
   ];
 }

@@ -6,7 +6,7 @@ import { fixed } from '../drawing/numbers.js';
 import { isAnswered } from '../state/questions.js';
 import { targetIds } from '../domain/payload.js';
 import { sameHead } from '../domain/heads.js';
-import { actionButton, actions, note, numberText, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export const wordLinks = {
@@ -51,19 +51,15 @@ export const wordLinks = {
               : say('In this sentence; the strip shows the links. Words are counted from 0.'),
           ),
           element('ol', { class: 'hl-ways' }, ...waysOf(answer).map((way) => lineOf(store, way, chosen))),
-          note(
-            say(
-              'Without “both directions joined”, each word of the translation chooses one source word. Joined, source words choose too, so that the links and their error differ.',
-            ),
+          sayNote(
+            'Without “both directions joined”, each word of the translation chooses one source word. Joined, source words choose too, so that the links and their error differ.',
           ),
           element('h4', {}, say('Source words: how much all heads of Cross read each, in all rows')),
           coverageOf(answer, chosen),
           note(unlinkedText(answer, chosen)),
-          note(
-            say('Words of the translation: {words}', {
-              words: answer.target_words.map((word, place) => `${place} ${word}`).join(' · '),
-            }),
-          ),
+          sayNote('Words of the translation: {words}', {
+            words: answer.target_words.map((word, place) => `${place} ${word}`).join(' · '),
+          }),
         ];
       },
     };

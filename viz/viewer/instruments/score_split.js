@@ -6,7 +6,7 @@ import { element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
-import { fact, note, signedLine } from '../drawing/widgets.js';
+import { fact, note, sayNote, signedLine } from '../drawing/widgets.js';
 import { smallMatrix } from '../drawing/small_matrix.js';
 import { say, tell } from '../locales/language.js';
 
@@ -36,7 +36,7 @@ export const scoreSplit = {
         ...(bias ? [fact(say('+ bias of the relative position'), fixed(bias))] : []),
         fact(bias ? say('score') : say('score, the sum of all cells'), fixed(score)),
         element('h4', {}, say('The strongest pairs, query × key')),
-        note(say('Here each head counts by itself; above, the heads of a layer are one line.')),
+        sayNote('Here each head counts by itself; above, the heads of a layer are one line.'),
         strongestPairs(queries, keys, matrix),
       ];
     },

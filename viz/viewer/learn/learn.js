@@ -6,7 +6,7 @@ import { explainTerms } from '../drawing/glossary.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';
 import { differs } from '../state/queries.js';
 import { EMPTY } from '../state/store.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createLesson } from './lesson.js';
 import { createProgress } from './progress.js';
@@ -194,9 +194,7 @@ function draw(learn, { learn: number, record }) {
       go(say('Next'), next, { disabled: !next, class: 'hl-button' }),
     ),
     createList(learn, number, numbers),
-    ...(numbers.length < PAGES.length
-      ? [note(say('The grey chapters need a model that this page does not have.'))]
-      : []),
+    ...(numbers.length < PAGES.length ? [sayNote('The grey chapters need a model that this page does not have.')] : []),
     actions(actionButton(say('For teachers: a link and a sheet'), () => learn.lesson.open(number))),
   );
   // Who turns pages by the keyboard stays on the button that turns them, whatever stands above it.
@@ -241,7 +239,7 @@ function createChapter(learn, number, record) {
       if (matchMedia(SHEET).matches) scrollTo(learn, subject);
     };
     return [
-      note(say('What do you think? Guess first; the picture answers.')),
+      sayNote('What do you think? Guess first; the picture answers.'),
       element('p', { class: 'hl-asked' }, guess.text(record)),
       createAnswers(guess, record, { choose }),
     ];

@@ -1,7 +1,7 @@
 // For teachers: a dialog that makes a link to a chapter with a sentence and a time, and the sheet to print.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, actions, closeButton, note, openDialog } from '../drawing/widgets.js';
+import { actionButton, actions, closeButton, openDialog, sayNote } from '../drawing/widgets.js';
 import { copy } from '../drawing/files.js';
 import { addressOf } from '../state/permalink.js';
 import { offerLanguages, say } from '../locales/language.js';
@@ -92,7 +92,7 @@ function createControls({ follow, write, take, openSheet }) {
     'dialog',
     { class: 'hl-help hl-lesson', 'aria-label': say('For teachers') },
     element('h2', {}, say('For teachers')),
-    note(say('Choose what your class opens. The link holds it all: there is no account, and nothing is sent.')),
+    sayNote('Choose what your class opens. The link holds it all: there is no account, and nothing is sent.'),
     field(say('Language'), language),
     field(say('Chapter'), chapter),
     field(say('Model'), model),

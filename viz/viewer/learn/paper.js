@@ -4,7 +4,7 @@
 import { KINDS } from '../domain/payload.js';
 import { element, readable, shape, visible } from '../drawing/dom.js';
 import { percent } from '../drawing/numbers.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { pictureOfSides } from '../matrix/svg.js';
 import { chooseKind } from '../state/actions.js';
 import { settle } from '../state/store.js';
@@ -128,7 +128,7 @@ function questionsOf(questions, record) {
 }
 
 function tasksOf(tasks) {
-  const item = ({ text }) => element('li', {}, text(), note(say('What do you see?')), roomFor(LINES));
+  const item = ({ text }) => element('li', {}, text(), sayNote('What do you see?'), roomFor(LINES));
   return element('section', {}, element('h2', {}, say('Try it')), element('ol', {}, ...tasks.map(item)));
 }
 

@@ -1,7 +1,7 @@
 // Challenges: a goal, and the record of the person in this browser. While one is on, the page gives no hints.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, note } from '../drawing/widgets.js';
+import { actionButton, sayNote } from '../drawing/widgets.js';
 import { useStorage } from '../transport/storage.js';
 import { message, say, tell } from '../locales/language.js';
 import { SWITCHES, USUAL } from './settings.js';
@@ -68,7 +68,7 @@ export function createChallenges(begin) {
       { class: 'hl-panel hl-challenges' },
       element('h3', {}, say('Challenges')),
       element('ol', {}, ...lines.map(({ node }) => node)),
-      note(say('During a challenge the switches give no hints.')),
+      sayNote('During a challenge the switches give no hints.'),
     ),
     goalOf: (name) => (name === null ? '' : tell(CHALLENGES[name].goal)),
     // Looks at the trainings as they are now.

@@ -4,7 +4,7 @@ import { watchTheme } from '../drawing/colormap.js';
 import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { startWorker } from '../transport/requests.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
 import { chartsOf } from './charts.js';
 import { save } from '../drawing/files.js';
@@ -187,14 +187,14 @@ function build(play) {
   createSides(play);
   node.replaceChildren(
     element('header', { class: 'hl-bar' }, element('h2', {}, say('Playground')), close),
-    note(say('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.')),
+    sayNote('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.'),
     element('p', { class: 'hl-goal' }, play.challenges.goalOf(play.challenge)),
     element('div', { class: 'hl-play-controls' }, createControls(play), createHistory(play)),
     play.problem,
     play.status,
     play.trainings,
-    note(
-      say('Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.'),
+    sayNote(
+      'Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.',
     ),
     element('div', { class: 'hl-panel hl-play-below' }, createWords(play, taskOf(play)), play.charts),
     element('div', { class: 'hl-play-sides' }, ...switches),

@@ -10,7 +10,7 @@ import { fullHeadName } from '../state/labels.js';
 import { whyNot } from '../transport/requests.js';
 import { chooseKind, closeAside, openAside, showHead } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
-import { actionButton, actions, note, numberText, offer } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, offer, sayNote } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
@@ -71,7 +71,7 @@ function notesOf(client, state, sentences) {
 }
 
 function aboutPieces() {
-  return note(say('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.'));
+  return sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.');
 }
 
 // What is not measured, and why.
@@ -79,14 +79,14 @@ function rest(client, state) {
   const { busy, record, summary, shown } = state;
   const reason = whyNot(client, 'summary');
   if (reason) return client.ask ? [note(reason)] : [];
-  if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
+  if (shown?.type === 'muted') return [sayNote('Go back to the translation without muting to read more about it.')];
   if (busy) return [];
   if (!summary) return [offer(say('There is no answer.'), say('Ask again'), () => askSummary(client))];
   if (importanceWithout(state)) return [];
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
   const attributes = { disabled: whyNot(client, 'importance') !== null };
   return [
-    note(say('It takes a while to see which of the {count} heads of so large a model it needed.', { count })),
+    sayNote('It takes a while to see which of the {count} heads of so large a model it needed.', { count }),
     actions(actionButton(say('Mute each head in turn'), () => askImportance(client), attributes)),
   ];
 }

@@ -73,6 +73,20 @@ def script_texts() -> tuple[set[str], set[str]]:
     return plain - {""} | counted, counted
 
 
+def plain_texts() -> set[str]:
+    """The texts of the course and of the glossary, which are data: who shows them says them."""
+    files = [(HERE / name).read_text("utf-8") for name in ("learn/chapters.js", "learn/quiz.js")]
+    keyed = rf"^ +(?:title|text|because|learned):\s+{LITERAL},$"
+    found = {literal for text in files for literal in re.findall(keyed, text, re.MULTILINE)}
+    for text in files:
+        for answers in re.findall(r"\b(?:answers|text): \[([^\]]*)\]", text):
+            found |= set(re.findall(LITERAL, answers))
+    glossary = (HERE / "drawing/glossary.js").read_text("utf-8")
+    pairs = re.findall(rf"^  (?:{LITERAL}|(\w+)):\s+{LITERAL},$", glossary, re.MULTILINE)
+    found |= {literal for quoted, word, meaning in pairs for literal in (quoted or f"'{word}'", meaning)}
+    return {_unquote(literal) for literal in found}
+
+
 def letter_texts() -> dict[str, str]:
     """What is said of a model of letters, by what is said of others."""
     text = (HERE / "locales/letters.js").read_text("utf-8")
@@ -144,7 +158,14 @@ def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:
 
 def all_texts() -> set[str]:
     """Every text that a catalogue must have."""
-    return script_texts()[0] | set(letter_texts().values()) | sentences() | data_texts() | page_texts()
+    return (
+        script_texts()[0]
+        | plain_texts()
+        | set(letter_texts().values())
+        | sentences()
+        | data_texts()
+        | page_texts()
+    )
 
 
 def places(text: str) -> set[str]:

@@ -358,14 +358,14 @@ interface Instrument {
 
 // Of the course: learn/question.js, learn/chapters.js and learn/learn.js describe the fields.
 interface CourseQuestion {
-  text(record: TranslationRecord | null): string;
-  answers(record: any): string[];
+  text: string;
+  answers: (string | number)[] | ((record: any) => string[]);
   right?: number;
-  because(record: TranslationRecord | null): string;
+  because: string;
 }
 interface CourseTask {
   at: string | ((state: State) => string);
-  text(): string;
+  text: string;
   isDone(state: State): boolean;
   result?: string;
 }
@@ -373,7 +373,7 @@ interface CourseTask {
 type Sentence = { model: string; text: string; own: boolean; address?: undefined };
 type Beginning = Sentence | { model?: undefined; text?: undefined; own?: undefined; address: string };
 interface CoursePage {
-  title(): string;
+  title: Said;
   begin?: Beginning;
   subject?: string;
   chosen?: string;
@@ -386,10 +386,10 @@ interface Chapter extends CoursePage {
   begin: Beginning;
   subject: string;
   guess: CourseQuestion;
-  text(record: TranslationRecord): string[];
+  text: string[];
   tasks: CourseTask[];
   check: CourseQuestion;
-  learned(): string;
+  learned: string;
 }
 
 // What a training of the playground is after some steps: playground/worker.js.

@@ -39,9 +39,7 @@ export function note(...children) {
 
 // A note of one text with its values, as `say` writes it.
 /** @type {(text: string, values?: Values) => HTMLElement} */
-export function sayNote(text, values = {}) {
-  return note(tell([text, values]));
-}
+export const sayNote = (text, values = {}) => note(tell([text, values]));
 
 // A sentence with what the person can do about it.
 /** @type {(text: string, label: string, act: () => unknown) => HTMLElement} */

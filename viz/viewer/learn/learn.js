@@ -4,6 +4,7 @@
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { explainTerms } from '../drawing/glossary.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';
+import { headName } from '../state/labels.js';
 import { differs } from '../state/queries.js';
 import { EMPTY } from '../state/store.js';
 import { actionButton, actions, sayNote } from '../drawing/widgets.js';
@@ -14,7 +15,7 @@ import { answerAt, createAnswers, rightOf } from './question.js';
 import { drawAfter, drawBefore } from './quiz_page.js';
 import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
-import { say, sayCount } from '../locales/language.js';
+import { message, say, sayCount, tell } from '../locales/language.js';
 
 const SHEET = '(max-width: 47.5em)'; // see learn.css
 const MINUTE = 60_000; // milliseconds
@@ -24,8 +25,8 @@ const [BEFORE, AFTER] = [CHAPTERS.length + 1, CHAPTERS.length + 2]; // the numbe
 /** @type {CoursePage[]} */
 const PAGES = [
   ...CHAPTERS,
-  { title: () => say('Five questions before'), draw: drawBefore, when: 'before' },
-  { title: () => say('What you have learned'), draw: drawAfter, when: 'after' },
+  { title: message('Five questions before'), draw: drawBefore, when: 'before' },
+  { title: message('What you have learned'), draw: drawAfter, when: 'after' },
 ];
 const ORDER = [BEFORE, ...CHAPTERS.map((_, place) => place + 1), AFTER];
 
@@ -185,7 +186,7 @@ function draw(learn, { learn: number, record }) {
   replaceKeepingFocus(
     panel,
     createHeader(learn, number),
-    element('h2', {}, page.title()),
+    element('h2', {}, tell(page.title)),
     ...content,
     element(
       'div',
@@ -240,7 +241,7 @@ function createChapter(learn, number, record) {
     };
     return [
       sayNote('What do you think? Guess first; the picture answers.'),
-      element('p', { class: 'hl-asked' }, guess.text(record)),
+      element('p', { class: 'hl-asked' }, tell(guess.text)),
       createAnswers(guess, record, { choose }),
     ];
   }
@@ -249,14 +250,20 @@ function createChapter(learn, number, record) {
   const isUnderstood = understood.includes(String(number));
   return [
     createGuessed(guess, record, guesses[number]),
-    ...text(record).map((paragraph) => element('p', {}, paragraph)),
+    ...paragraphsOf(text, record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
     learn.routes.node,
     element('h3', {}, say('Do you know it now?')),
     ...createCheck(learn, number, record, isUnderstood, judge),
-    ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, learned()))] : []),
+    ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, tell(learned)))] : []),
   ];
+}
+
+/** @type {(texts: string[], record: TranslationRecord) => string[]} */
+function paragraphsOf(texts, { taught, model }) {
+  const values = { model: model.name, head: taught ? headName(...taught) : '' };
+  return texts.filter((text) => taught || !text.includes('{head}')).map((text) => tell([text, values]));
 }
 
 // What was guessed, and what the picture says. `distance` is that from the right answer, because another word of the person
@@ -267,7 +274,7 @@ function createGuessed(guess, record, distance) {
   const said = isRight
     ? say('You guessed “{answer}”, and that is right.', { answer })
     : answer && say('You guessed “{answer}”; that is not quite it.', { answer });
-  return element('p', { class: 'hl-guessed' }, [said, guess.because(record)].filter(Boolean).join(' '));
+  return element('p', { class: 'hl-guessed' }, [said, tell(guess.because)].filter(Boolean).join(' '));
 }
 
 // The question that closes a chapter. After a wrong answer the question of the beginning takes its place, and the other way
@@ -277,10 +284,10 @@ function createCheck(learn, number, record, isUnderstood, judge) {
   const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
   const question = chapter[asked];
   /** @type {Element[]} */
-  const parts = [element('p', { class: 'hl-asked' }, question.text(record))];
+  const parts = [element('p', { class: 'hl-asked' }, tell(question.text))];
   if (isUnderstood || chosen !== null) {
     const shown = { chosen: isUnderstood ? rightOf(question, record) : chosen, isJudged: true };
-    parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, question.because(record)));
+    parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, tell(question.because)));
     const again = () => {
       learn.judged.set(number, { asked: asked === 'check' ? 'guess' : 'check' });
       judge();
@@ -312,7 +319,7 @@ function createList(learn, number, numbers) {
     return element(
       'li',
       {},
-      createButton('hl-choice', () => openPage(learn, one), attributes, PAGES[one - 1].title(), mark),
+      createButton('hl-choice', () => openPage(learn, one), attributes, tell(PAGES[one - 1].title), mark),
     );
   });
   return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
@@ -343,7 +350,7 @@ function createTask(learn, { text, at }) {
   return element(
     'li',
     {},
-    text(),
+    tell(text),
     ' ',
     createButton('hl-act', () => scrollTo(learn, placeOf(at, learn.store.get())), {}, say('Show me where')),
   );

@@ -4,7 +4,7 @@ import { element } from '../drawing/dom.js';
 import { actionButton, actions, closeButton, openDialog, sayNote } from '../drawing/widgets.js';
 import { copy } from '../drawing/files.js';
 import { addressOf } from '../state/permalink.js';
-import { offerLanguages, say } from '../locales/language.js';
+import { offerLanguages, say, tell } from '../locales/language.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createPaper } from './paper.js';
 
@@ -61,7 +61,7 @@ function createDialog(store, pages, order, open) {
   }
 
   const begin = (number) => {
-    chapter.replaceChildren(...order.map((one) => new Option(pages[one - 1].title(), one, false, one === number)));
+    chapter.replaceChildren(...order.map((one) => new Option(tell(pages[one - 1].title), one, false, one === number)));
     follow();
     openDialog(dialog);
   };

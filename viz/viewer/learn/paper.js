@@ -8,7 +8,7 @@ import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { pictureOfSides } from '../matrix/svg.js';
 import { chooseKind } from '../state/actions.js';
 import { settle } from '../state/store.js';
-import { say } from '../locales/language.js';
+import { say, tell } from '../locales/language.js';
 import { generateQr } from './lean_qr.js';
 import { answerAt, orderOf, rightOf } from './question.js';
 import { QUIZ } from './quiz.js';
@@ -41,7 +41,7 @@ export function createPaper(store, progress) {
       const state = store.get();
       const questions = page.guess ? [page.guess, page.check] : QUIZ.map((pair) => pair[page.when]);
       show(
-        page.title(),
+        tell(page.title),
         ...(page.begin && !page.begin.address ? viewOf(state, page, given) : []),
         questionsOf(questions, state.record),
         ...(page.tasks ? [tasksOf(page.tasks)] : []),
@@ -59,7 +59,7 @@ export function createPaper(store, progress) {
 function resultOf(chapters, { understood, before, after }) {
   const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
   const given = (when, answers) => (pair, place) =>
-    element('li', {}, pair[when].text(), givenOf(pair[when], answers[place]));
+    element('li', {}, tell(pair[when].text), givenOf(pair[when], answers[place]));
   const part = (title, when, answers) =>
     Object.keys(answers).length === 0
       ? []
@@ -69,7 +69,7 @@ function resultOf(chapters, { understood, before, after }) {
     element(
       'ol',
       {},
-      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
+      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${tell(title)}: `), tell(learned))),
     ),
     ...(isComplete ? [element('p', {}, element('strong', {}, scoreOf(before, after)))] : []),
     ...part(say('Five questions before'), 'before', before),
@@ -123,12 +123,12 @@ function likeliestOf({ alternatives }) {
 
 function questionsOf(questions, record) {
   const item = (question) =>
-    element('li', {}, question.text(record), boxesOf(question, record), say('Why?'), roomFor(LINES));
+    element('li', {}, tell(question.text), boxesOf(question, record), say('Why?'), roomFor(LINES));
   return element('ol', { class: 'hl-paper-questions' }, ...questions.map(item));
 }
 
 function tasksOf(tasks) {
-  const item = ({ text }) => element('li', {}, text(), sayNote('What do you see?'), roomFor(LINES));
+  const item = ({ text }) => element('li', {}, tell(text), sayNote('What do you see?'), roomFor(LINES));
   return element('section', {}, element('h2', {}, say('Try it')), element('ol', {}, ...tasks.map(item)));
 }
 
@@ -153,14 +153,14 @@ function keyOf({ learned }, questions, record) {
       'li',
       {},
       element('strong', {}, answerAt(question, record, rightOf(question, record))),
-      ` ${question.because(record)}`,
+      ` ${tell(question.because)}`,
     );
   return element(
     'section',
     { class: 'hl-key' },
     element('h2', {}, say('Answer key')),
     element('ol', {}, ...questions.map(item)),
-    ...(learned ? [element('p', {}, learned())] : []),
+    ...(learned ? [element('p', {}, tell(learned))] : []),
   );
 }
 

@@ -3,7 +3,7 @@
 
 import { element } from '../drawing/dom.js';
 import { actionButton, actions, note, sayNote } from '../drawing/widgets.js';
-import { say } from '../locales/language.js';
+import { say, tell } from '../locales/language.js';
 import { createAnswers } from './question.js';
 import { QUIZ, countRight } from './quiz.js';
 
@@ -28,7 +28,7 @@ export function drawAfter(progress, chapters, redraw, openResult) {
   const summary = element(
     'ol',
     { class: 'hl-summary-of-course' },
-    ...done.map(({ learned }) => element('li', {}, learned())),
+    ...done.map(({ learned }) => element('li', {}, tell(learned))),
   );
   return [
     element('h3', {}, say('Five questions after')),
@@ -62,13 +62,13 @@ function createQuestions(progress, when, isJudged, redraw) {
       redraw();
     };
     return [
-      element('p', { class: 'hl-asked' }, `${place + 1}. ${question.text()}`),
+      element('p', { class: 'hl-asked' }, `${place + 1}. ${tell(question.text)}`),
       createAnswers(question, null, {
         chosen: answers[place] ?? null,
         isJudged,
         choose: isJudged ? undefined : choose,
       }),
-      isJudged ? note(question.because()) : null,
+      isJudged ? note(tell(question.because)) : null,
     ].filter((one) => one !== null);
   });
 }

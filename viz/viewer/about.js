@@ -104,7 +104,6 @@ function cardOf({ card = [] }) {
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }
 
-// The value of a card without the marks of Markdown.
 function withoutMarks(value) {
   return nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
 }

@@ -28,7 +28,6 @@ import { otherLanguageOf } from './locales/language.js';
 
 /** @typedef {{ record: TranslationRecord | null; chosen: Set<string>; isWanted: () => boolean }} FollowedLink */
 
-// Whether there is another record or another choice.
 export function hasChanged(state, before) {
   const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
   return Boolean(state.record) && (differs(state, before, ['record', ...names]) || !sameSpot(state.pin, before.pin));

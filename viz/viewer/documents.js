@@ -108,7 +108,6 @@ function headOf(view) {
   return found.every((part) => /^[a-z0-9]{1,8}$/u.test(part)) ? `-${found.join('-')}` : '';
 }
 
-// A page with a model, which opens on this translation.
 function portableOf(own, site, { view }, { payload, identity, files }) {
   const { name, title } = identity;
   const language = spokenLanguage();

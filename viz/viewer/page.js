@@ -8,7 +8,7 @@ import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './sta
 import { recordOfB } from './state/comparison.js';
 import { fittingPrefix, splitPrefix } from './domain/language_prefix.js';
 import { LIMITS } from './domain/limits.js';
-import { useStorage } from './transport/storage.js';
+import { keepStored, stored } from './transport/storage.js';
 import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
@@ -42,14 +42,13 @@ export function createPage(translateAddress, playground) {
 // Speaks the language that the person wants, of English and `codes`; `own` is the language of an exported file. `fetchTexts` gives
 // the catalogue of a language; a page whose catalogue does not arrive speaks English.
 export async function speakAsWanted(codes, fetchTexts, own = null) {
-  const stored = useStorage((storage) => storage.getItem(LANGUAGE));
-  const code = chooseLanguage(codes, stored, own);
+  const code = chooseLanguage(codes, stored(LANGUAGE), own);
   const texts = codes.includes(code) ? await fetchTexts(code).catch(() => null) : null;
   if (texts) speak(code, texts);
 }
 
 function takeLanguage(value) {
-  useStorage((storage) => storage.setItem(LANGUAGE, value));
+  keepStored(LANGUAGE, value);
   reopenIn(value, ofPage().model);
 }
 
@@ -385,7 +384,6 @@ function closeExport({ record }, before) {
   if (record !== before.record && isExportOpen()) toggleDisclosure('hl-export', 'hl-export-menu');
 }
 
-// Opens the menu Export with the focus on its first entry.
 function openExport() {
   if (!isExportOpen()) find('#hl-export').click();
   requestAnimationFrame(() => find('#hl-export-menu button').focus());

@@ -102,7 +102,6 @@ function valueOf(source, name, [kind, layer, head]) {
   return source.measures[kind][name]?.[layer]?.[head] ?? null;
 }
 
-// The name and the largest value of both axes.
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
 function endsOf({ record }, source, { x, y }) {
   return [x, y].map((name) => {

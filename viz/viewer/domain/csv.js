@@ -11,7 +11,6 @@ function field(value) {
   return typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`;
 }
 
-// Every weight of a head in one sentence.
 /** @type {(record: TranslationRecord, head: Head) => (string | number)[][]} */
 export function sentenceRows(record, [kind, layer, head]) {
   const { rows, columns, reads } = axes(record, kind);

@@ -13,14 +13,12 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
-// All heads of the kind on screen.
 /** @type {(state: { record: TranslationRecord; kind: Kind }) => Head[]} */
 export function headsOfKind({ record, kind }) {
   const { layers, heads } = record.attention[kind];
   return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
 }
 
-// The first of the heads on screen that a record does not have.
 /** @type {(state: State, record: TranslationRecord) => Head | undefined} */
 export function missingHead(state, record) {
   return chosenHeads(state).find((head) => !hasHead(record, head));

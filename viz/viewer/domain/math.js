@@ -48,7 +48,6 @@ export function rankOf(values, place) {
   return larger + 1;
 }
 
-// The place of the largest value.
 /** @type {(values: ArrayLike<number>) => number} */
 export function strongest(values) {
   let best = 0;

@@ -72,7 +72,6 @@ function canShow({ least }, even = 0) {
   return even < least;
 }
 
-// The roles that the rows of this sentence cannot show, of the roles of the kind.
 /** @type {(record: TranslationRecord, kind: Kind) => string[]} */
 export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
   return Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));

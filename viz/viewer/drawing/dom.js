@@ -59,7 +59,6 @@ export function visible({ text }) {
   return /^\p{M}/u.test(written) ? `◌${written}` : written;
 }
 
-// A text with its invisible characters replaced by their names.
 /** @type {(text: string) => string} */
 export function nameInvisible(text) {
   return text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));

@@ -52,7 +52,6 @@ export function numberText(text, attributes = {}) {
   return element('span', { class: 'hl-number', ...attributes }, text);
 }
 
-// A label with its value on one line.
 /** @type {(label: string, value: string | Node) => HTMLElement} */
 export function fact(label, value) {
   const number = typeof value === 'string' ? numberText(value) : value;
@@ -210,7 +209,6 @@ export function toggleDisclosure(button, menu) {
   document.getElementById(button)?.setAttribute('aria-expanded', String(open));
 }
 
-// A menu over the page.
 /** @type {(button: string, menu: string) => void} */
 export function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
@@ -236,7 +234,6 @@ export function createMenu(label, title, ...entries) {
   return menu;
 }
 
-// The glyph of a role.
 /** @type {(record: TranslationRecord, role: string) => SVGElement} */
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });

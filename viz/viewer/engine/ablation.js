@@ -112,7 +112,6 @@ function about(name, outputs, { translator }, { sentences = 0, translation = '' 
   return { outputs, name, sentences, translation, rows: kindsOf((kind) => outputs[kind][0].length / width) };
 }
 
-// What an answer says of the baseline.
 /** @type {(baseline: any) => { baseline?: MuteBaseline }} */
 export function aboutBaseline({ outputs, ...baseline }) {
   return outputs ? { baseline } : {};

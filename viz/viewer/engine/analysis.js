@@ -81,7 +81,6 @@ export function hiddenWith(network, { trace, cross }, { kind, layer, gates }, fi
   );
 }
 
-// Log-probability of the target for each of some copies.
 function totalsOf(model, hidden, target) {
   const { length } = target;
   const chances = predict(model, hidden, ({ logits, norm }, row) => logits[target[row % length]] - norm);

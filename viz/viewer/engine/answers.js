@@ -71,7 +71,6 @@ export function answer(loaded, asked, pause) {
   return HANDLERS[asked.do](loaded, withPrefix(asked), pause);
 }
 
-// With what stands before each sentence.
 function withPrefix({ language_prefix: prefix = '', ...asked }) {
   const join = (text) => (prefix && normalise(text) ? prefix + text : text);
   const given = Object.entries(asked).map(([name, value]) => {
@@ -90,7 +89,6 @@ function optionsOf({ beam_size: beamSize, length_penalty: alpha, forced = [], pl
   return { beamSize, alpha, forced, hidden: places };
 }
 
-// What every head does over a corpus, from the model's files.
 async function corpus({ files }) {
   if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
   return JSON.parse(await files.text(HEADS));
@@ -148,7 +146,6 @@ async function exported(loaded, asked, pause) {
   return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }
 
-// Change of the log-probability of `ids`, in nats, with each head alone muted.
 async function headImportance(loaded, asked, pause) {
   const { translator } = loaded;
   const { text, ids } = asked;
@@ -229,13 +226,11 @@ function mostNeeded(changes) {
     .map(({ head }) => head);
 }
 
-// The norm-based weights of `ids`, for every cell.
 function norms({ translator }, asked) {
   const found = normWeights(translator, traceOf(translator, asked));
   return kindsOf((kind) => packValues(found[kind]));
 }
 
-// The step that a request is about.
 function stepOf({ step, ids }) {
   if (step < ids.length) return step;
   throw fault('There is no step {step}; the last one is {last}.', { step, last: ids.length - 1 });
@@ -245,7 +240,6 @@ function traceOf(translator, { text, ids }) {
   return pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
 }
 
-// Every hypothesis that the beam search considered, and all finished translations.
 function beams({ translator }, asked) {
   const { tokenizers } = translator;
   const found = translate(translator, asked.text, { ...optionsOf(asked), best: asked.beam_size, tree: true });

@@ -25,7 +25,6 @@ export async function examples({ translator, settings }, { sentences, ...options
   return { ...found, kinds: Object.fromEntries(kinds) };
 }
 
-// The answer about one sentence.
 function surveyOf(translation, { definitions }) {
   const { source, predicted, read } = translation.tokens;
   const texts = (side) => side.map(({ text }) => text);
@@ -75,7 +74,6 @@ function bitsOf(line) {
   return bitsOfMean(line, line);
 }
 
-// The entropy of the mean of two rows.
 function bitsOfMean(one, other) {
   let bits = 0;
   for (let key = 0; key < one.length; key += 1) {
@@ -85,7 +83,6 @@ function bitsOfMean(one, other) {
   return bits;
 }
 
-// The strongest cells between words.
 function hitsOf(lines, queries, keys) {
   const cells = lines.flatMap((line, row) =>
     queries[row].word === null

@@ -5,9 +5,7 @@ import { dot, rounded, sum } from '../domain/math.js';
 import { copiesTogether, headVectors, hiddenWith } from './analysis.js';
 import { predict } from './model.js';
 import { attend, post } from './network.js';
-import { rolloutRow } from './rollout.js';
 import { attentionIn, rowAt, stacksOf } from './stack.js';
-import { createRandom } from './tensors/random.js';
 
 const MOST_REMOVED = 10; // cells
 const RANDOM_ORDERS = 5; // the chart draws the mean of their curves
@@ -43,7 +41,6 @@ export async function removal(translator, { text, ids, kind, layer, head = null,
   };
 }
 
-// The score of each key by each ranking, over the chosen heads.
 function scoresOf(network, trace, { kind, layer, attention, x, y, norm, sum: after }, heads, row) {
   const { keys, columns, weightOf } = attention;
   const { width } = network;
@@ -106,7 +103,6 @@ function gatesWithout(network, { kind, layer, attention: { queries, keys } }, he
   return (ofKind, ofLayer, at) => (ofKind === kind && ofLayer === layer && at === row ? gate : null);
 }
 
-// The probability of a word at a step with each of these gates.
 async function chancesWith(model, { trace, cross }, { kind, layer, gates, row, step }, word, pause) {
   const { width } = model.network;
   const first = kind === 'encoder' ? 0 : Math.min(row, step); // nothing changes before the row
@@ -124,4 +120,69 @@ async function chancesWith(model, { trace, cross }, { kind, layer, gates, row, s
     await pause('');
   }
   return found;
+}
+
+// Attention rollout, as model/analysis/attribution.py defines it: the row of a position after a
+// layer, its shares of the prefix for `decoder`, of the source for the other kinds.
+/** @type {(trace: ByKind<KindTrace>, kind: Kind, layer: number, row: number) => number[]} */
+function rolloutRow({ encoder, decoder, cross }, kind, layer, row) {
+  const ownOf = (array, at) =>
+    meanOf(array, at).map((line, place) => line.map((weight, key) => 0.5 * weight + 0.5 * Number(key === place)));
+  const depth = kind === 'encoder' ? layer + 1 : encoder.layers;
+  let encoded = ownOf(encoder, 0);
+  for (let at = 1; at < depth; at += 1) encoded = product(ownOf(encoder, at), encoded);
+  if (kind === 'encoder') return encoded[row];
+  let prefix = meanOf(decoder, 0).map((line, place) => line.map((_, key) => Number(key === place)));
+  let source = prefix.map(() => Array(cross.columns).fill(0));
+  for (let at = 0; at <= layer; at += 1) {
+    const mixed = ownOf(decoder, at);
+    const across = product(meanOf(cross, at), encoded);
+    prefix = product(mixed, prefix).map((line) => line.map((value) => 0.5 * value));
+    source = product(mixed, source).map((line, place) => line.map((value, key) => 0.5 * (value + across[place][key])));
+  }
+  return (kind === 'decoder' ? prefix : source)[row];
+}
+
+function meanOf({ heads, rows, columns, weights }, layer) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (__, key) => {
+      let total = 0;
+      for (let head = 0; head < heads; head += 1)
+        total += weights[((layer * heads + head) * rows + row) * columns + key];
+      return total / heads;
+    }),
+  );
+}
+
+function product(one, other) {
+  return one.map((line) =>
+    other[0].map((_, column) => line.reduce((total, value, place) => total + value * other[place][column], 0)),
+  );
+}
+
+const [SIZE, MIDDLE] = [624, 397];
+
+// The random numbers of torch, MT19937 (Matsumoto and Nishimura 1998): a function that gives whole numbers of 32 bits.
+/** @type {(seed: number) => () => number} */
+function createRandom(seed) {
+  const state = new Uint32Array(SIZE);
+  state[0] = seed;
+  for (let place = 1; place < SIZE; place += 1)
+    state[place] = Math.imul(1812433253, state[place - 1] ^ (state[place - 1] >>> 30)) + place;
+  let at = SIZE;
+  const twist = () => {
+    for (let place = 0; place < SIZE; place += 1) {
+      const both = (state[place] & 0x80000000) | (state[(place + 1) % SIZE] & 0x7fffffff);
+      state[place] = state[(place + MIDDLE) % SIZE] ^ (both >>> 1) ^ (both & 1 ? 0x9908b0df : 0);
+    }
+    at = 0;
+  };
+  return () => {
+    if (at === SIZE) twist();
+    let value = state[(at += 1) - 1];
+    value ^= value >>> 11;
+    value ^= (value << 7) & 0x9d2c5680;
+    value ^= (value << 15) & 0xefc60000;
+    return (value ^ (value >>> 18)) >>> 0;
+  };
 }

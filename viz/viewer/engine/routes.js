@@ -77,7 +77,6 @@ function proximity(y, part) {
   return Math.max(0, nearer);
 }
 
-// What arrives at each key.
 function arrivals(rows, flow, length) {
   const found = new Float64Array(length);
   rows.forEach((row, place) => {
@@ -90,7 +89,6 @@ function plus(one, other) {
   return one.map((value, place) => value + other[place]);
 }
 
-// The connections that carry enough of the word.
 function connectionsOf(sublayer, rows, flow) {
   const { kind, layer, columns } = sublayer;
   return rows.flatMap((found, row) =>

@@ -46,7 +46,6 @@ function stackOf({ network, positionOf }, trace, side) {
   return { network, rows, tokens, positions, sublayers, x, norm: preNorm ? network[`${side}Norm`] : null };
 }
 
-// Weights, queries, keys with values, and outputs of the heads of a layer.
 function attentionOf({ rows, columns, heads, weights, queries, memories, outputs }, layer) {
   const own = weights.subarray(layer * heads * rows * columns, (layer + 1) * heads * rows * columns);
   const weightOf = (head, row, key) => own[(head * rows + row) * columns + key];

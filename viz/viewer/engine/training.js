@@ -51,7 +51,6 @@ function chancesAt(tensors, name, at) {
   return Array.from(toFloat32({ type: 'F32', bytes: bytes.subarray(at * size, (at + 1) * size) }));
 }
 
-// The valid rows of the log, and a notice about the others.
 function curvesOf(log, { noCurves }) {
   if (log === null) return { curves: [], notice: noCurves, said: [noCurves, {}] };
   const rows = log
@@ -89,7 +88,6 @@ function pairOf(sentences, place) {
   });
 }
 
-// The measures and the roles of all heads for one sentence, at each step.
 /** @type {(record: any, tokenizers: Tokenizers, asked: { sentence: number }, definitions: Definitions) => any} */
 export function trainingHeads(record, tokenizers, { sentence }, definitions) {
   return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));

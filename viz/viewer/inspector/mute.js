@@ -5,7 +5,7 @@ import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
 import { askImportance } from '../transport/effects.js';
 import { showMuted } from '../transport/views.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
-import { sum } from '../domain/math.js';
+import { largest, sum } from '../domain/math.js';
 import { forcedIds } from '../domain/payload.js';
 import { baselineGiven, isOutcome } from '../state/mutes.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
@@ -13,13 +13,23 @@ import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';
 import { chosenHeads } from '../domain/heads.js';
 import { differs, isMuted, sourceView } from '../state/queries.js';
-import { actionButton, actions, note, sayNote, section } from '../drawing/widgets.js';
-import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
+import {
+  actionButton,
+  actions,
+  fact,
+  note,
+  numberText,
+  sayNote,
+  section,
+  signedBar,
+  tokenColumns,
+} from '../drawing/widgets.js';
 import { headList, headMap } from '../instruments/head_map.js';
 import { createQuestion } from '../instruments/question.js';
 import { pruning } from '../instruments/pruning.js';
 import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
+import { fixed, signed } from '../drawing/numbers.js';
 
 export function createMute(client) {
   const choices = element('section', { class: 'hl-part' });
@@ -50,7 +60,6 @@ export function createMute(client) {
   };
 }
 
-// The groups of heads that one button mutes or unmutes.
 /** @type {(state: State) => [label: string, heads: readonly Head[]][]} */
 function groupsOf(state) {
   const { kind, layer, head, record, selection } = state;
@@ -101,7 +110,6 @@ function drawChoices(client, node, state) {
   if (reason) node.append(note(refusalIn(client, reason)));
 }
 
-// What was measured of each head alone.
 /** @type {(measured: { ablation: Ablation; baseline?: MuteBaseline }) => string} */
 function changeText({ ablation, baseline }) {
   if (baseline?.name === 'mean')
@@ -148,7 +156,6 @@ function drawOutcome(client, node, state) {
   return undefined;
 }
 
-// What the translations with and without the heads have in common from the start.
 function givenNote(record) {
   const given = forcedIds(record).length;
   if (given === 0) return [];
@@ -196,4 +203,43 @@ function drawImportance(client, node, state) {
     ),
   );
   return undefined;
+}
+
+// The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
+function wordsOf({ original_words: before, words: after }) {
+  const same = String(before.map(([text]) => text)) === String(after.map(([text]) => text));
+  return [line(say('before'), before, 'del'), line(same ? say('after (unchanged)') : say('after'), after, 'ins')];
+}
+
+function line(name, words, mark) {
+  const marked = words.flatMap(([text, changed]) => {
+    return [element(changed ? mark : 'span', { dir: 'auto' }, readable(text)), ' '];
+  });
+  return element(
+    'p',
+    { class: 'hl-words' },
+    element('span', { class: 'hl-soft' }, name),
+    ' ',
+    ...(words.length ? marked : [say('(nothing)')]),
+  );
+}
+
+function changeOf(record, { differences }) {
+  const before = sum(record.log_probabilities);
+  const change = sum(differences);
+  return [
+    fact(say('log p of the translation before'), `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
+    fact(
+      say('changes by'),
+      element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change)),
+    ),
+  ];
+}
+
+function changesOfTokens(record, { differences }) {
+  const most = largest(differences);
+  const change = (step) => [signedBar(differences[step], most), numberText(signed(differences[step], 2))];
+  const label = { 'aria-label': say('Change of the log-probability of each token') };
+  const longest = sayNote('The longest bar is {most} nats; other heads have other scales.', { most: fixed(most, 2) });
+  return [tokenColumns(record.tokens.predicted, change, label), longest];
 }

@@ -68,7 +68,6 @@ function toldApart(tokens) {
   return tokens.map((one) => (isTwin(one) && continues(one) ? { ...one, text: `…${one.text}` } : one));
 }
 
-// How the whole translation was found.
 function factsOf({ log_probabilities: chances, options, n_forced: given, tokens, timings }) {
   const facts = [say('log p {value}', { value: fixed(sum(chances), 2) })];
   const { beam_size: beam = 1 } = options ?? {};

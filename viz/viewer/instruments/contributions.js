@@ -74,7 +74,6 @@ export function otherWord(state) {
   return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
-// Chooses the word that was not said.
 function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];

@@ -2,11 +2,11 @@
 // for each layer; and how near the encoder's states are to its last ones.
 
 import { targetIds } from '../domain/payload.js';
-import { isJacobianFirst } from '../domain/lens.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { fixed, percent } from '../drawing/numbers.js';
 import { choiceTabs, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
+import { sum } from '../domain/math.js';
 
 export const lens = {
   name: 'lens',
@@ -110,7 +110,6 @@ function worthOf(answer) {
   return `${shares} ${order} ${limits}`;
 }
 
-// A line for each source token.
 function encoderOf({ record }, { encoder, measured }) {
   const lines = record.tokens.source.map((token, row) => {
     const cells = encoder.map((values) => element('td', {}, numberText(fixed(values[row], 2))));
@@ -176,7 +175,6 @@ function cellOf(answer, layer, step, place, open) {
   return createButton(classes, () => open(own), attributes, tokenText(token), numberText(chance));
 }
 
-// The likeliest words after one layer, in a line of their own.
 function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
   const lines = words[layer][step].map((word, rank) => {
     const chance = Math.exp(chances[layer][step][rank]);
@@ -185,4 +183,16 @@ function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
   const name = say('after layer {layer}', { layer: layer + 1 });
   const list = element('ol', { class: 'hl-next', 'aria-label': name }, ...lines);
   return element('tr', {}, element('td', { colspan: words.length + 1 }, note(name), list));
+}
+
+// Whether the Jacobian lens is right more often than the logit lens, over many sentences.
+/** @type {(answer: any) => boolean} */
+function isJacobianFirst({ jacobian, measured }) {
+  return Boolean(jacobian) && sum(measured.decoder.jacobian) > sum(measured.decoder.direct);
+}
+
+// An answer of the lens with the words of that lens.
+/** @type {(answer: any) => any} */
+export function firstLens(answer) {
+  return isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer;
 }

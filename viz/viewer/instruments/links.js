@@ -186,7 +186,6 @@ export function isDrawing({ drawing, questions }) {
   return drawing !== null && questions.includes('links');
 }
 
-// The chosen way, or the first one where there is no such way.
 /** @type {(answer: any, wanted: string) => Way} */
 export function wayOf(answer, wanted) {
   const ways = waysOf(answer);

@@ -14,7 +14,6 @@ function withEnds(one, layers) {
   return { ...one, from: nodeName(startOf(one, layers)), to: nodeName(endOf(one)) };
 }
 
-// Where the answer of an attention goes.
 /** @type {(one: Connection) => PathNode} */
 function endOf({ kind, layer, row }) {
   if (kind === 'encoder') return { stack: 'encoder', level: layer + 1, place: row };
@@ -35,7 +34,6 @@ export function nodeName({ stack, level, place }) {
   return `${stack} ${level} ${place}`;
 }
 
-// The places of each stack that the paths touch, in their order.
 /** @type {(paths: Path[]) => Places} */
 export function placesOf(paths) {
   const places = { encoder: new Set(), decoder: new Set() };

@@ -186,7 +186,6 @@ export function axesOf({ tokens }, kind) {
   return { rows: read[kind], columns: kind === 'decoder' ? tokens.read : tokens.source };
 }
 
-// The tokens below each stack, and the word at the top of its column.
 function tokenNames({ tokens }, { places, at, bottoms }, step) {
   const below = (stack, list) =>
     places[stack].map((place) => {
@@ -213,7 +212,6 @@ function cutText(token) {
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join('')}…` : letters.join('');
 }
 
-// The names of the stacks, and the number of each layer.
 function stackNames({ bottoms, layers }) {
   const text = (content, y) => shape('text', { class: 'hl-route-stack', x: 2, y }, content);
   const names = [text(kindName('decoder'), 12), text(kindName('encoder'), bottoms.decoder + 1.3 * LABEL)];
@@ -226,7 +224,6 @@ function stackNames({ bottoms, layers }) {
   return [...names, ...numbers];
 }
 
-// A point for each position that a line touches.
 function nodes(paths, { at }) {
   const names = [...new Set(paths.flatMap(({ from, to }) => [from, to]))];
   return names.map((name) => {

@@ -32,7 +32,6 @@ export const routes = {
   },
 };
 
-// The share of the word that a line must carry.
 function createThreshold(store) {
   const label = say('Lines that carry at least');
   const { node, draw } = percentSlider(FLOWS, (flow) => store.change({ flow }), { class: 'hl-soft', label });
@@ -136,7 +135,6 @@ function createLarge(store) {
   };
 }
 
-// What the silent heads change, in one sentence.
 function outcomeOf(state) {
   const { mutes, muted, record } = state;
   if (mutes.length === 0) return say('Choose a line to silence its head: is the head needed?');

@@ -2,12 +2,11 @@
 // key.
 
 import { ofPinnedCell } from '../state/questions.js';
-import { element } from '../drawing/dom.js';
-import { fixed } from '../drawing/numbers.js';
+import { createButton, element } from '../drawing/dom.js';
+import { fixed, forPointer, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
-import { fact, note, sayNote, signedLine } from '../drawing/widgets.js';
-import { smallMatrix } from '../drawing/small_matrix.js';
+import { addGridFocus, fact, note, sayNote, signedLine, tint } from '../drawing/widgets.js';
 import { say, tell } from '../locales/language.js';
 
 const LISTED = 5; // pairs of single parts
@@ -77,4 +76,36 @@ function strongestPairs(queries, keys, matrix) {
     signedLine(`${partName(queries[row])} × ${partName(keys[column])}`, value, most),
   );
   return element('ol', { class: 'hl-shares', 'aria-label': say('Strongest pairs') }, ...lines);
+}
+
+const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));
+
+// `values` is [row][column]. Returns its elements: the matrix and the line that reads a cell.
+/** @type {(matrix: { label: string; rows: string[]; columns: string[]; values: number[][] }) => Element[]} */
+function smallMatrix({ label, rows, columns, values }) {
+  const most = largest(values.flat());
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, hint());
+  const cells = values.map((line, row) => line.map((value, column) => cellOf(rows[row], columns[column], value)));
+  for (const cell of cells.flat()) tint(cell, Number(cell.dataset.value), most);
+  const read = ({ target }) => {
+    const cell = target.closest?.('.hl-map-cell');
+    if (cell) readout.textContent = cell.getAttribute('aria-label');
+  };
+  addGridFocus(cells);
+  const names = columns.map((name) => element('th', { scope: 'col' }, element('span', {}, name)));
+  const lines = cells.map((line, row) =>
+    element('tr', {}, element('th', { scope: 'row' }, rows[row]), ...line.map((cell) => element('td', {}, cell))),
+  );
+  const table = element(
+    'table',
+    { class: 'hl-small-matrix', 'aria-label': label, onpointerover: read, onfocusin: read, onclick: read },
+    element('thead', {}, element('tr', {}, element('td'), ...names)),
+    element('tbody', {}, ...lines),
+  );
+  return [element('div', { class: 'hl-scroll' }, table), readout];
+}
+
+function cellOf(row, column, value) {
+  const attributes = { 'aria-label': `${row} × ${column}: ${signed(value)}`, 'data-value': value };
+  return createButton('hl-map-cell', null, attributes);
 }

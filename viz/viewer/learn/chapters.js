@@ -278,7 +278,6 @@ function isMostImportantMuted(state) {
   return all.some(({ value, head }) => value === least && isMuted(state, head));
 }
 
-// The values of all heads by kind, [layer][head], as a list.
 function tableOf(values) {
   return Object.entries(values).flatMap(([kind, layers]) =>
     layers.flatMap((heads, layer) => heads.map((value, head) => ({ value, head: [kind, layer, head] }))),

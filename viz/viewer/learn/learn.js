@@ -116,7 +116,6 @@ function openable({ about, home }) {
   return ORDER.filter((number) => isHere(PAGES[number - 1]));
 }
 
-// Whether a chapter keeps the sentence on screen.
 /** @type {(home: View, begin: Beginning) => boolean} */
 function keepsSentence({ record }, { own }) {
   return own === true && record.model.name !== BACKWARDS.model;

@@ -68,7 +68,6 @@ function createDialog(store, pages, order, open) {
   return { dialog, begin };
 }
 
-// The address of a page with what the teacher has chosen.
 function addressFor({ begin }, { minutes, chapter, language, model, sentence }) {
   const time = Math.min(MOST, Math.max(LEAST, Math.round(minutes.valueAsNumber) || 0));
   const further = { learn: chapter.value, ...(time > 0 && { minutes: String(time) }), lang: language.value };
@@ -77,7 +76,6 @@ function addressFor({ begin }, { minutes, chapter, language, model, sentence }) 
   return addressOf(task, further);
 }
 
-// The dialog with its controls, and what they do.
 function createControls({ follow, write, take, openSheet }) {
   const box = (attributes) => element('input', { class: 'hl-box', ...attributes });
   const list = (onchange) => element('select', { class: 'hl-box', onchange });

@@ -105,13 +105,11 @@ function viewOf(state, { subject, view }, { text, model }) {
   ];
 }
 
-// The head on screen, or the same head of another kind.
 function pictureOf(state, kind) {
   const shown = { ...state, ...chooseKind(state, kind), theme: 'light', pin: null, hover: null, beside: null };
   return pictureOfSides({ ...shown, ...settle(shown) }, state);
 }
 
-// The likeliest words of each step.
 function likeliestOf({ alternatives }) {
   const cell = ({ log_probability: chance, text }) =>
     element('td', {}, element('bdi', {}, visible({ text })), ` ${percent(Math.exp(chance))}`);

@@ -10,7 +10,6 @@ function answersOf({ answers }, record) {
   return answers.map((answer) => (typeof answer === 'number' ? localNumber(String(answer)) : tell(answer)));
 }
 
-// The right answer's place among the answers.
 export function rightOf(question, record) {
   const { right = 0 } = question;
   return right < 0 ? answersOf(question, record).length + right : right;

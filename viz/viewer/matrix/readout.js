@@ -70,7 +70,6 @@ function strong(pieces) {
   return element('strong', {}, ...pieces);
 }
 
-// The names of a row and a column, for sentences about them.
 function namesAt(grid, row, column) {
   return { row: strong(rowName(grid.rowGroups[row])), column: strong([tokenText(grid.columnGroups[column].token)]) };
 }
@@ -90,7 +89,6 @@ function describeCell(state, grid, row, column) {
   return [link, ` ${value.label()} `, number, ` · ${rank}`, ...rowFacts(grid, row)];
 }
 
-// A number with the name of its value.
 function quantity({ value }, number) {
   return `${value.label()} ${value.text(number)}`;
 }

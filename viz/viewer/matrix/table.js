@@ -53,7 +53,6 @@ function totalHead(scope) {
   return element('th', { scope }, say('total'));
 }
 
-// The sums of the rows and of the columns.
 function totalsOf({ rows, columns, values }) {
   const totals = { rows: Array(rows).fill(0), columns: Array(columns).fill(0) };
   values.forEach((value, cell) => {

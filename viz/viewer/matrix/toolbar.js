@@ -36,7 +36,6 @@ function meaningOfArcs(state) {
     : say('Each word is joined with what is read to write it.');
 }
 
-// The entries of the menu that are on or off.
 const SWITCHES = [
   {
     text: () => say('Whole matrix'),
@@ -117,7 +116,6 @@ function reduceTo(state, reduce) {
   return { ...toggleAverage(state), reduce };
 }
 
-// The share of each row that is shown in full colour.
 function createThreshold(store) {
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
   const { node, draw } = percentSlider([50, 100], (threshold) => store.change({ threshold }), {

@@ -91,7 +91,6 @@ export function createOwnPairs(take) {
   );
 }
 
-// The box with the pairs, and the choice of a file that fills it.
 function createBox(show) {
   const box = element('textarea', {
     class: 'hl-box',

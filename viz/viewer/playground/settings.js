@@ -94,7 +94,6 @@ function textOf(name, settings) {
   return text(settings[name]);
 }
 
-// The address of one or two trainings, of the same task, at a step.
 export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));

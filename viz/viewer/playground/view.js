@@ -70,7 +70,6 @@ function isSame(one, other) {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-// Begins trainings with these settings at step 0.
 function begin(play, settings) {
   play.settings = settings;
   play.example = 0;
@@ -79,7 +78,6 @@ function begin(play, settings) {
   return restart(play);
 }
 
-// Asks before a training is given up.
 function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
   if (stepsOf(play) === 0) return start();
   setPace(play, 0);

@@ -107,12 +107,10 @@ function sizeOf({ size = 1 }, words) {
   return Math.ceil(words * size);
 }
 
-// What the decoder may read.
 function readingOf({ mask, last }) {
   return { isCausal: mask, onlyLast: last };
 }
 
-// A line of the log about the step on screen.
 function logged(training) {
   const { trainer, loss } = training;
   return { step: trainer.steps, 'train/loss': loss, 'validation/exact_match': 100 * shareRight(training) };
@@ -135,7 +133,6 @@ function isProbed(steps) {
   return steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
 }
 
-// The share of unseen words that the model writes without an error.
 export function shareRight(training) {
   return shareOf(rightByLength(training));
 }

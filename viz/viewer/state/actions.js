@@ -7,7 +7,6 @@ import { chosenHeads, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 
-// What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
     (name) => !['mutes', 'gold', 'ablation', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
@@ -58,7 +57,6 @@ export function togglePin({ pin }, spot) {
   return { pin: row === null && column === null ? null : { row, column } };
 }
 
-// Removes the word of a source token, or brings it back.
 /** @type {(state: State, place: number) => Changes} */
 export function toggleRemoved({ record, removedAt }, place) {
   const [first] = placesToRemove(record, place);
@@ -128,7 +126,6 @@ export function showRecord(opened, record) {
   return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, ablation };
 }
 
-// What muted heads give instead, in all rows.
 /** @type {(ablation: Ablation) => Ablation} */
 export function withoutRow(ablation) {
   return ablation.row === null ? ablation : { ...ablation, row: null };
@@ -154,7 +151,6 @@ export function openView(state, record, { type, label, ...details }) {
   return { ...choicesFor(state, record), shown, valueName: isAskedInVain ? USUAL.name : state.valueName };
 }
 
-// Goes back to the view from which this one was opened.
 /** @type {(state: State) => Changes} */
 export function closeView(state) {
   return state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);

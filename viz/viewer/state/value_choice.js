@@ -12,7 +12,6 @@ export function availableValues({ values }, canAsk) {
   return VALUES.filter(({ request }) => !request || canAsk || values[request]);
 }
 
-// The next value for the key N.
 /** @type {(state: State, hasServer: boolean) => Changes} */
 export function nextValue(state, canAsk) {
   const possible = availableValues(state, canAsk).filter(({ name }) => isPossible({ ...state, valueName: name }));

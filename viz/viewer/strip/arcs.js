@@ -78,7 +78,6 @@ function middleOf(boxes, side, origin) {
   return { x: (left + right) / 2 - origin.left, y: boxes[0][side === 'source' ? 'bottom' : 'top'] - origin.top };
 }
 
-// The ends of arcs for each row and column.
 function endsOf({ chips, body }, grid, state) {
   const origin = body.getBoundingClientRect();
   const boxes = {

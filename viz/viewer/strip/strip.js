@@ -298,7 +298,6 @@ function chipsOfWord({ chips }, { record }, word) {
   return [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
 }
 
-// Scrolls the strip, but not the page, to the token whose row or column was pinned last.
 function scrollToPin({ scroll, chips }, state, before) {
   const { kind, pin } = state;
   const moved = pin.column !== null && pin.column !== before?.column;

@@ -4,7 +4,7 @@ import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
 import { KINDS, continues, isOfLetters } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
-import { firstLens } from '../domain/lens.js';
+import { firstLens } from '../instruments/lens.js';
 import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
 

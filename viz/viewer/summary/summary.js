@@ -213,7 +213,6 @@ function choiceAt(record, step, chance, rival, open) {
     : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
 }
 
-// The largest probability that is shown of a word in doubt.
 function largestDoubt() {
   return percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
 }

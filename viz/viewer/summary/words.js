@@ -32,7 +32,6 @@ export function tokenName(record, token) {
   return element('bdi', {}, `${continues(token) ? '…' : ''}${text}…`);
 }
 
-// Whether the translation has the token as a whole word.
 function isWordOf({ tokens: { predicted } }, { id }) {
   const isAlone = ({ word }) => predicted.filter((other) => other.word === word).length === 1;
   return predicted.some((one) => one.id === id && one.word !== null && isAlone(one));

@@ -18,7 +18,6 @@ import { createBesideView } from '../state/sides.js';
 
 const BEAM_OF_TREE = 4; // after a greedy search, which has no tree to draw
 
-// Requests that follow from a change of the state.
 /** @type {(client: Client) => void} */
 export function startEffects(client) {
   client.store.subscribe((state, before) => {
@@ -243,7 +242,6 @@ function followTraining(client, state, before) {
   if (!whyNot(client, 'training')) askTraining(client);
 }
 
-// Asks how much each head matters: alone, in all rows, if it gives what muted heads give.
 /** @type {(client: Client) => Promise<void>} */
 export async function askImportance(client) {
   const { store } = client;

@@ -84,7 +84,6 @@ export function forceToken(client, step, id) {
   return forceTokens(client, [...targetIds(stateOf(client.store).record).slice(0, step), id]);
 }
 
-// Shows the translation that begins with these tokens.
 /** @type {(client: Client, forced: number[]) => Promise<void>} */
 export async function forceTokens(client, forced) {
   const record = await request(client, 'force', { do: 'translate', forced }, decode);
@@ -111,7 +110,6 @@ function hypothesisName(status, text) {
   return status === 'finished' ? say('finished hypothesis “{text}”', { text }) : say('hypothesis “{text}”', { text });
 }
 
-// Shows the translation that the person typed.
 /** @type {(client: Client) => void} */
 export function showReference({ store }) {
   const { scored } = stateOf(store).home;

@@ -107,7 +107,6 @@ export function lossWithout({ groups, losses }, places, steps) {
   return sum(steps.map((step) => found[step]));
 }
 
-// The likeliest token of a step without these source tokens.
 /** @type {(answer: Answer, places: number[], step: number) => Token} */
 export function tokenWithout({ groups, likeliest, tokens }, places, step) {
   return tokens[likeliest[groupOf(groups, places)][step]];

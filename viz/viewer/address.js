@@ -64,7 +64,7 @@ export function createAddress(client, translateAddress) {
     const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
     if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
-    const isNew = () => state.page.typed < 2 && isNewTask(state, before); // what is typed is one entry
+    const isNew = () => state.page.typed < 2 && !asksFor(toAddress(before), state.home.record); // what is typed is one entry
     if (!opening && changed) write(state, isNew() || isOtherSideB(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
@@ -82,11 +82,6 @@ export function createAddress(client, translateAddress) {
     return isTranslating ? translateAddress() : open(location.hash);
   });
   return { open };
-}
-
-// Another sentence or model: a new translation.
-function isNewTask(state, before) {
-  return !asksFor(toAddress(before), state.home.record);
 }
 
 // Something else stands beside the view, or nothing any more.

@@ -145,10 +145,6 @@ export function createFooter(openHelp) {
   return element('footer', { class: 'hl-keys hl-soft' }, button);
 }
 
-function hintOf([keys, meaning]) {
-  return [...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`];
-}
-
 export function createHelp() {
   /** @type {HTMLMetaElement | null} */
   const version = document.querySelector('meta[name=generator]');
@@ -160,7 +156,9 @@ export function createHelp() {
     element(
       'ul',
       { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') },
-      ...keyHints().map((hint) => element('li', {}, ...hintOf(hint))),
+      ...keyHints().map(([keys, meaning]) =>
+        element('li', {}, ...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`),
+      ),
     ),
     closeButton(),
     element('p', { class: 'hl-soft hl-version' }, version?.content ?? ''),

@@ -25,7 +25,7 @@ const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
 
 export function createFinder({ store }) {
   let left = FIRST; // what the finder shows when it opens again
-  let box = null;
+  let box = /** @type {any} */ (null);
   const [choices, figure, list] = [element('div'), element('div'), element('div')];
   const summary = element('summary', {}, element('h3', {}, say('Find a head')));
   const node = element(
@@ -54,7 +54,9 @@ export function createFinder({ store }) {
     const over = sourceOf(state, finder.over) ? finder.over : 'sentence';
     const source = sourceOf(state, over);
     const points = pointsOf(state, source, finder);
-    const inside = points.filter((point) => isInside(point, box));
+    const inside = points.filter(
+      ({ x, y }) => !box || (x >= box.left && x <= box.right && y >= box.top && y <= box.bottom),
+    );
     const change = (changes) => {
       box = null;
       store.change({ finder: { ...finder, ...changes } });
@@ -122,10 +124,6 @@ function axisTexts([across, up]) {
     text(SIZE.left - 4, SIZE.top + 8, 'end', fixed(up.most, 1)),
     text(SIZE.left + 4, SIZE.top + 8, 'start', up.label),
   ];
-}
-
-function isInside({ x, y }, box) {
-  return !box || (x >= box.left && x <= box.right && y >= box.top && y <= box.bottom);
 }
 
 function choicesOf(state, chosen, change) {

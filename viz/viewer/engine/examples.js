@@ -57,7 +57,7 @@ function surveyOf(translation, { definitions }) {
 // The Jensen-Shannon divergence of every two heads in bits, summed over the rows.
 function distancesOf(heads) {
   const rows = heads[0].length;
-  const own = heads.map((lines) => sum(lines.map(bitsOf)));
+  const own = heads.map((lines) => sum(lines.map((line) => bitsOfMean(line, line))));
   const distances = heads.map(() => Array(heads.length).fill(0));
   heads.forEach((lines, one) => {
     for (let other = 0; other < one; other += 1) {
@@ -68,10 +68,6 @@ function distancesOf(heads) {
     }
   });
   return distances;
-}
-
-function bitsOf(line) {
-  return bitsOfMean(line, line);
 }
 
 function bitsOfMean(one, other) {

@@ -13,7 +13,6 @@ const UNIT = 1e-4; // the last digit that the page shows
 
 // `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
 // viz/static/settings.py.
-/** @type {(translation: any, identity: any, asked: any, settings: any) => any} */
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const [source, target] = translation.languages ?? [identity.source, identity.target];
@@ -48,7 +47,6 @@ export function payloadOf(translation, identity, asked, settings) {
   };
 }
 
-/** @type {(hypothesis: any) => any} */
 export function hypothesisOf({ text, score, logProbability, ids, logProbabilities }) {
   return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(rounded) };
 }
@@ -66,7 +64,6 @@ function quantised(weights) {
 }
 
 // Non-negative numbers of any size, { layers, heads, rows, columns, weights }, as codes of 32 bits.
-/** @type {(values: any) => any} */
 export function packValues(values) {
   const codes = Uint32Array.from(values.weights, (value) => Math.round(value / UNIT));
   return { ...packed(values, codes), unit: UNIT, scale: Math.max(0, ...values.weights) || 1 };

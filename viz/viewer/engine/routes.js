@@ -19,7 +19,8 @@ export function routes({ model: { network } }, trace, step) {
   };
   for (let layer = network.decoder.length - 1; layer >= 0; layer -= 1) {
     const across = mix('cross', layer, prefix);
-    source = plus(source, arrivals(across, prefix, source.length));
+    const arrived = arrivals(across, prefix, source.length);
+    source = source.map((value, key) => value + arrived[key]);
     prefix = prefix.map((flow, row) => flow && flow * (across[row]?.shares.at(-1) ?? 0));
     prefix = arrivals(mix('decoder', layer, prefix), prefix, prefix.length);
   }
@@ -83,10 +84,6 @@ function arrivals(rows, flow, length) {
     for (let key = 0; row && key < length; key += 1) found[key] += flow[place] * row.shares[key];
   });
   return found;
-}
-
-function plus(one, other) {
-  return one.map((value, place) => value + other[place]);
 }
 
 function connectionsOf(sublayer, rows, flow) {

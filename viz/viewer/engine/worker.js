@@ -15,7 +15,6 @@ const unexpected = () => fault('The model in this page failed; reload the page, 
 // Messages to the Worker: { start: { settings, models, address } } first; { embedded: { name, files } } for a model
 // whose files are in the page; { id, request }; and { cancel: id }. Messages from it: { id, answer }, { id, error, said },
 // { id, progress }, and { loading: { model, count, size } } while a model arrives.
-/** @type {(scope: any) => void} */
 export function serve(scope) {
   const engine = { scope, models: {}, settings: null, address: null, embedded: {}, loaded: new Map() };
   const cancelled = new Set();

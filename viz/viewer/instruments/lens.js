@@ -192,7 +192,6 @@ function isJacobianFirst({ jacobian, measured }) {
 }
 
 // An answer of the lens with the words of that lens.
-/** @type {(answer: any) => any} */
 export function firstLens(answer) {
   return isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer;
 }

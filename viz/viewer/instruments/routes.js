@@ -48,7 +48,8 @@ function drawRoutes(store, state, answer, step, openLarge) {
   const values = { word, source: percent(sum(answer.source)), prefix: percent(sum(answer.prefix)) };
   const heads = paths.filter(({ head }) => head !== null).length;
   const split = element('div', { class: 'hl-route-split' });
-  const open = (one) => store.change(openCell(store.get(), one));
+  const open = ({ kind, layer, head, row, column }) =>
+    store.change({ hover: null, ...showHead(store.get(), [kind, layer, head]), pin: { row, column }, panel: 'cell' });
   return [
     note(
       step === 0
@@ -103,10 +104,6 @@ function splitOf(record, one, open) {
     ),
     element('ol', {}, ...ranked.map(line)),
   ];
-}
-
-function openCell(state, { kind, layer, head, row, column }) {
-  return { hover: null, ...showHead(state, [kind, layer, head]), pin: { row, column }, panel: 'cell' };
 }
 
 // Returns the function that opens the large picture; `drawn(width)` is what is drawn.

@@ -20,7 +20,9 @@ export const scoreSplit = {
   create: () => ({
     draw: (_, { score, bias, query_parts: queries, key_parts: keys, matrix }) => {
       const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
-      const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
+      const values = rows.map(({ places }) =>
+        columns.map((column) => sum(places.flatMap((row) => column.places.map((at) => matrix[row][at])))),
+      );
       const names = (groups) => groups.map(({ name }) => name);
       return [
         note(
@@ -62,10 +64,6 @@ function groupName({ name, kind, layer }) {
 
 function partName(part) {
   return part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part);
-}
-
-function sumOver(matrix, rows, columns) {
-  return sum(rows.map((row) => sum(columns.map((column) => matrix[row][column]))));
 }
 
 function strongestPairs(queries, keys, matrix) {

@@ -351,12 +351,13 @@ function createTask(learn, { text, at }) {
     {},
     tell(text),
     ' ',
-    createButton('hl-act', () => scrollTo(learn, placeOf(at, learn.store.get())), {}, say('Show me where')),
+    createButton(
+      'hl-act',
+      () => scrollTo(learn, typeof at === 'function' ? at(learn.store.get()) : at),
+      {},
+      say('Show me where'),
+    ),
   );
-}
-
-function placeOf(at, state) {
-  return typeof at === 'function' ? at(state) : at;
 }
 
 // Brings a panel into sight: on a small screen above the chapter, which lies over the lower part of the page.

@@ -45,7 +45,7 @@ export function createPaper(store, progress) {
         ...(page.begin && !page.begin.address ? viewOf(state, page, given) : []),
         questionsOf(questions, state.record),
         ...(page.tasks ? [tasksOf(page.tasks)] : []),
-        addressOf(given.link),
+        element('div', { class: 'hl-address' }, codeOf(given.link), element('p', {}, given.link)),
         ...(given.withKey ? [keyOf(page, questions, state.record)] : []),
       );
     },
@@ -160,11 +160,6 @@ function keyOf({ learned }, questions, record) {
     element('ol', {}, ...questions.map(item)),
     ...(learned ? [element('p', {}, tell(learned))] : []),
   );
-}
-
-// The link as text and as a code; a code has room for some hundred letters.
-function addressOf(link) {
-  return element('div', { class: 'hl-address' }, codeOf(link), element('p', {}, link));
 }
 
 function codeOf(link) {

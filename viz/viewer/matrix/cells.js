@@ -64,7 +64,11 @@ export function mapOf(grid) {
 }
 
 // Draws all cells, or a part of them, { row, column, rows, columns }.
-export function drawCells({ canvas, grid, size }, state, part = { row: 0, column: 0, ...sizesOf(grid) }) {
+export function drawCells(
+  { canvas, grid, size },
+  state,
+  part = { row: 0, column: 0, rows: grid.rows, columns: grid.columns },
+) {
   const colours = palette(state.theme, mapOf(grid));
   const context = sizeCanvas(canvas, part.columns * size.width, part.rows * size.height);
   const patterns = { hatch: hatching(context, state.theme), dots: dotting(context, state.theme) };
@@ -88,10 +92,6 @@ export function drawCells({ canvas, grid, size }, state, part = { row: 0, column
       });
     }
   }
-}
-
-function sizesOf({ rows, columns }) {
-  return { rows, columns };
 }
 
 function drawCell(context, { status, value, share, box, scale, colours, patterns }) {

@@ -52,7 +52,12 @@ function pictureOf(state) {
     shape('defs', {}, hatch(inks), dots(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOfMatrix(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
-    ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
+    ...names.columns.map((name, column) =>
+      words(0, 0, name, {
+        transform: `translate(${left + (column + 0.5) * CELL.width} ${top - 8}) rotate(-38)`,
+        fill: inks.ink,
+      }),
+    ),
     ...names.rows.map((name, row) =>
       words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
     ),
@@ -72,10 +77,6 @@ function longest(names) {
 
 function words(x, y, text, attributes) {
   return shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
-}
-
-function columnLabel(name, x, y, inks) {
-  return words(0, 0, name, { transform: `translate(${x} ${y}) rotate(-38)`, fill: inks.ink });
 }
 
 function cellsOf(grid, state) {

@@ -6,6 +6,7 @@ import { fixed } from '../drawing/numbers.js';
 import { startWorker } from '../transport/requests.js';
 import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
+import { isPlayground } from './entry.js';
 import { chartsOf } from './charts.js';
 import { save } from '../drawing/files.js';
 import { rewriteAddress } from '../domain/address_bar.js';
@@ -127,7 +128,7 @@ function take(play, frames) {
   if (play.frames.length > MOST_FRAMES)
     play.frames = play.frames.filter((_, place) => place % 2 === 0 || place === MOST_FRAMES);
   if (play.until > 0 && frames[0].steps >= play.until) setPace(play, 0);
-  if (!play.pace && isPlaying()) rewriteAddress(addressOf(play.settings, frames[0].steps));
+  if (!play.pace && isPlayground(location.hash)) rewriteAddress(addressOf(play.settings, frames[0].steps));
   const played = ({ steps, share, parameters }, side) => ({ settings: play.settings[side], steps, share, parameters });
   const trainings = frames.map(played);
   play.report(trainings);
@@ -157,11 +158,6 @@ function setPace(play, pace, until = 0) {
   Object.assign(play, { pace: play.worker ? pace : 0, until });
   if (play.start) play.start.textContent = play.pace ? say('Pause') : say('Start');
   play.worker?.postMessage({ pace, until });
-}
-
-// The page may show something else when the last frame arrives.
-function isPlaying() {
-  return new URLSearchParams(location.hash.slice(1)).has('playground');
 }
 
 // Shows a frame; null is the last one at any time.

@@ -22,7 +22,8 @@ export function drawArcs(parts, grid, state) {
   parts.ends = endsOf(parts, grid, state);
   parts.drawn = [];
   for (let row = 0; row < grid.rows; row += 1) {
-    if (isBeforeFirstWord(state, grid, row)) continue;
+    // A head that looks up the word just written has nothing to look up before the first one.
+    if (rowOffset(state) < 0 && grid.rowGroups[row].reads.word === null) continue;
     const sizes = Array.from({ length: grid.columns }, (_, column) => sizeOf(grid, row, column));
     const best = strongest(sizes);
     sizes.forEach((size, column) => {
@@ -33,11 +34,6 @@ export function drawArcs(parts, grid, state) {
     });
   }
   arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
-}
-
-// A head that looks up the word just written has nothing to look up before the first one.
-function isBeforeFirstWord(state, grid, row) {
-  return rowOffset(state) < 0 && grid.rowGroups[row].reads.word === null;
 }
 
 // Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the

@@ -23,7 +23,7 @@ export function factsOf(state) {
   const { record, values, lens, summary } = state;
   const { leave_one_out: leaveOneOut } = values;
   const importance = importanceWithout(state);
-  const words = { source: sourceWords(record), target: targetWords(record) };
+  const words = { source: wordsOf(record.tokens.source, isOfLetters(record)), target: targetWords(record) };
   const hasOthers = words.source.length > 1; // everything depends on a word that is alone
   const spelled = spelledWord(record, words);
   const missing = missingWords(record, words);
@@ -39,10 +39,6 @@ export function factsOf(state) {
     lens && lateWords(record, words, firstLens(lens)),
   ];
   return found.filter(Boolean).slice(0, MOST);
-}
-
-function sourceWords(record) {
-  return wordsOf(record.tokens.source, isOfLetters(record));
 }
 
 export function targetWords(record) {

@@ -67,11 +67,12 @@ function sentencesOf(client, node, state) {
 }
 
 function notesOf(client, state, sentences) {
-  return [...(sentences.textContent.includes('…') ? [aboutPieces()] : []), ...rest(client, state)];
-}
-
-function aboutPieces() {
-  return sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.');
+  return [
+    ...(sentences.textContent.includes('…')
+      ? [sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.')]
+      : []),
+    ...rest(client, state),
+  ];
 }
 
 // What is not measured, and why.

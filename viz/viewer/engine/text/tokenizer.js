@@ -60,7 +60,11 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
 // A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns pieces into text,
 // `finish` completes tokens.
 /** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (pieces: string[]) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
-export function withVocabulary(entries, segments, { textOf = joined, finish = (tokens) => tokens } = {}) {
+export function withVocabulary(
+  entries,
+  segments,
+  { textOf = (pieces) => pieces.join(''), finish = (tokens) => tokens } = {},
+) {
   const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
     size: entries.length,
@@ -80,10 +84,6 @@ export function withVocabulary(entries, segments, { textOf = joined, finish = (t
       return text.replaceAll(SPACE, ' ').replaceAll(SPACES_AROUND, '');
     },
   };
-}
-
-function joined(pieces) {
-  return pieces.join('');
 }
 
 function segmentOf(text, ids) {

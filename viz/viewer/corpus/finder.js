@@ -4,6 +4,7 @@
 import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { note, numberText, sayNote, scrollToTop } from '../drawing/widgets.js';
+import { headsWith } from '../domain/heads.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
@@ -82,11 +83,12 @@ function sourceOf(state, over) {
 function pointsOf(state, source, names) {
   const { record, kind, layer, head, selection } = state;
   const [across, up] = endsOf(state, source, names);
-  const all = KINDS.flatMap((each) =>
-    source.roles[each].flatMap((row, of) => row.map((role, place) => ({ one: [each, of, place], role }))),
-  );
-  return all
-    .map(({ one, role }) => ({ one, role, values: [names.x, names.y].map((name) => valueOf(source, name, one)) }))
+  return headsWith(source.roles)
+    .map(({ head: one, value: role }) => ({
+      one,
+      role,
+      values: [names.x, names.y].map((name) => valueOf(source, name, one)),
+    }))
     .filter(({ values }) => values.every((value) => value !== null))
     .map(({ one, role, values }) => ({
       one,

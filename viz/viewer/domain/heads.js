@@ -1,5 +1,8 @@
 // Heads as [kind, layer, head]: which ones a state shows, and which ones a record has.
 
+import { THRESHOLDS } from './limits.js';
+import { KINDS } from './payload.js';
+
 /** @type {(one: Head, other: Head) => boolean} */
 export function sameHead(one, other) {
   return one.every((value, place) => value === other[place]);
@@ -39,4 +42,25 @@ export function isMemory(record, kind) {
 /** @type {(record: TranslationRecord, head: Head) => boolean} */
 export function hasHead({ attention }, [kind, layer, head]) {
   return layer < attention[kind].layers && head < attention[kind].heads;
+}
+
+// Every head with its value in tables by kind, [layer][head].
+/** @type {<Found>(tables: Partial<ByKind<Found[][]>>) => { head: Head; value: Found }[]} */
+export function headsWith(tables) {
+  return KINDS.flatMap((kind) =>
+    (tables[kind] ?? []).flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
+  );
+}
+
+// The head of cross-attention that reads the source in the most focused way.
+/** @type {(focus: number[][]) => Head} */
+export function mostFocused(focus) {
+  return headsWith({ cross: focus }).reduce((best, one) => (one.value > best.value ? one : best)).head;
+}
+
+// The heads without which the translation becomes clearly less likely, the first one most.
+/** @type {(changes: ByKind<number[][]>) => { head: Head; value: number }[]} */
+export function neededHeads(changes) {
+  const needed = headsWith(changes).filter(({ value }) => value <= -THRESHOLDS.needed);
+  return needed.sort((one, other) => one.value - other.value).slice(0, THRESHOLDS.named);
 }

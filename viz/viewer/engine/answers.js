@@ -2,7 +2,8 @@
 
 import { rounded } from '../domain/math.js';
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
-import { KINDS, kindsOf } from '../domain/payload.js';
+import { neededHeads } from '../domain/heads.js';
+import { kindsOf } from '../domain/payload.js';
 import { cellOf, changedWords, importance, normWeights } from './analysis.js';
 import { scoreSplit, writing } from './circuits.js';
 import { contributions } from './contributions.js';
@@ -164,8 +165,8 @@ async function summaryOf(loaded, asked, pause) {
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= LIMITS.head_work;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
-  const needed = isSmall ? mostNeeded(changes) : [];
-  for (const head of needed) {
+  const needed = changes ? neededHeads(changes) : [];
+  for (const { head } of needed) {
     const muting = { ...optionsOf(asked), gates: gatesOf(network, [head]) };
     const { ids } = searchFor(loaded.translator, asked.text, muting);
     heads.push({ head, text: tokenizers.target.decode(ids) });
@@ -212,18 +213,6 @@ function wordAt(translator, asked, step, id) {
   const given = { ...optionsOf(asked), forced: [...asked.ids.slice(0, step), id], isEnough };
   const { text, pieces } = wordOf(searchFor(translator, asked.text, given).ids);
   return { step, id, text, pieces };
-}
-
-// The heads without which the translation becomes clearly less likely, the first one most.
-function mostNeeded(changes) {
-  const all = KINDS.flatMap((kind) =>
-    changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
-  );
-  return all
-    .filter(({ value }) => value <= -THRESHOLDS.needed)
-    .sort((one, other) => one.value - other.value)
-    .slice(0, THRESHOLDS.named)
-    .map(({ head }) => head);
 }
 
 function norms({ translator }, asked) {

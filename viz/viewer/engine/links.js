@@ -2,6 +2,7 @@
 
 import { focusesOf } from './measures.js';
 import { groupsOf } from '../domain/fold.js';
+import { mostFocused } from '../domain/heads.js';
 import { rounded, sum } from '../domain/math.js';
 import { fault } from '../locales/language.js';
 
@@ -17,8 +18,7 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
     cross,
     tokens.source.map(({ word }) => word !== null),
   );
-  const all = focus.flatMap((values, layer) => values.map((value, place) => ({ value, at: [layer, place] })));
-  const best = all.reduce((most, one) => (one.value > most.value ? one : most)).at;
+  const best = mostFocused(focus).slice(1);
   const reference = gold.trim() === '' ? null : parseGold(gold, source.length, target.length);
   const found = (name, at) => {
     const shifted = at !== null && offsets[at[0]][at[1]] < 0;

@@ -1,6 +1,7 @@
 // The words of a sentence that seem to be missing from its translation, as model/analysis/omissions.py defines them.
 
 import { focusesOf } from './measures.js';
+import { headsWith } from '../domain/heads.js';
 import { THRESHOLDS } from '../domain/limits.js';
 
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
@@ -39,11 +40,8 @@ function surpriseOfEnd({ tokens: { predicted }, logProbabilities }) {
 }
 
 function headsOfMostFocus(focus) {
-  const all = focus.flatMap((values, layer) => values.map((value, head) => ({ at: [layer, head], value })));
-  return all
-    .sort((one, other) => other.value - one.value)
-    .slice(0, N_FREE)
-    .map(({ at }) => at);
+  const ranked = headsWith({ cross: focus }).sort((one, other) => other.value - one.value);
+  return ranked.slice(0, N_FREE).map(({ head: [, ...at] }) => at);
 }
 
 // The rows of a head that align a word of the translation: they predict the word or, with an offset of −1, read it.

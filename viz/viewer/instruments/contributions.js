@@ -4,6 +4,7 @@
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
+import { headsWith } from '../domain/heads.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { wordOfOtherSide } from '../state/comparison.js';
@@ -171,13 +172,10 @@ function sumOf(record, { decoder, logit }, step, what) {
 
 // Every part by itself, the largest first, whether it speaks for the word or against it.
 function ranking({ heads, feed_forward: feedForward, tokens, positions, bias }, reads) {
-  /** @type {Kind[]} */
-  const kinds = ['decoder', 'cross'];
-  const ofHeads = kinds.flatMap((kind) =>
-    heads[kind].flatMap((row, layer) =>
-      row.map((value, head) => [`${kindName(kind)} ${layer + 1}.${head + 1}`, value]),
-    ),
-  );
+  const ofHeads = headsWith(heads).map(({ head: [kind, layer, head], value }) => [
+    `${kindName(kind)} ${layer + 1}.${head + 1}`,
+    value,
+  ]);
   const parts = [
     ...ofHeads,
     ...feedForward.map((value, layer) => [say('feed-forward, layer {layer}', { layer: layer + 1 }), value]),

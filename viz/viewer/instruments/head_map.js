@@ -7,6 +7,7 @@ import { isMuted } from '../state/queries.js';
 import { forPointer, signed } from '../drawing/numbers.js';
 import { fullHeadName, kindName } from '../state/labels.js';
 import { largest } from '../domain/math.js';
+import { headsWith } from '../domain/heads.js';
 import { isTaught, taughtName } from '../domain/roles.js';
 import { actionButton, addGridFocus, numberText, tint } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
@@ -35,10 +36,9 @@ export function headMap(store, state, values) {
 // The heads of the lowest ranks, as buttons that choose them. The rank of a head is its value, unless `rankOf` says otherwise.
 /** @type {(store: Store, values: any, rankOf?: (value: number) => number) => HTMLElement} */
 export function headList(store, values, rankOf = (value) => value) {
-  const all = KINDS.flatMap((kind) =>
-    values[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
-  );
-  const ranked = all.sort((one, other) => rankOf(one.value) - rankOf(other.value)).slice(0, LISTED);
+  const ranked = headsWith(values)
+    .sort((one, other) => rankOf(one.value) - rankOf(other.value))
+    .slice(0, LISTED);
   return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
 }
 

@@ -2,6 +2,7 @@
 // was learned.
 
 import { isAllowed, matrixOf } from '../domain/payload.js';
+import { headsWith, mostFocused } from '../domain/heads.js';
 import { nearestRole } from '../domain/roles.js';
 import { isCell, isMuted, pinnedCell } from '../state/queries.js';
 import { shownValue } from '../state/comparison.js';
@@ -197,7 +198,7 @@ export const CHAPTERS = [
       {
         at: '.hl-heads',
         text: 'Sort the heads of cross-attention by source focus: the first one aligns best in this sentence. Choose it, and mute it in the tab What if.',
-        isDone: (state) => isMuted(state, bestAligned(state)),
+        isDone: (state) => isMuted(state, mostFocused(state.record.measures.cross.focus)),
       },
       {
         at: '.hl-inspector',
@@ -273,15 +274,9 @@ function isPreviousTokenPinned(state) {
 // Muting is what the person does; the page may have measured all heads unasked.
 function isMostImportantMuted(state) {
   if (state.importance === null) return false;
-  const all = tableOf(state.importance.changes);
+  const all = headsWith(state.importance.changes);
   const least = Math.min(...all.map(({ value }) => value));
   return all.some(({ value, head }) => value === least && isMuted(state, head));
-}
-
-function tableOf(values) {
-  return Object.entries(values).flatMap(([kind, layers]) =>
-    layers.flatMap((heads, layer) => heads.map((value, head) => ({ value, head: [kind, layer, head] }))),
-  );
 }
 
 function weightOfPin(state) {
@@ -289,9 +284,4 @@ function weightOfPin(state) {
   if (!cell) return 0;
   const { columns, values } = matrixOf(state.record, cell.kind, cell.layer, cell.head);
   return values[cell.row * columns + cell.column];
-}
-
-function bestAligned({ record }) {
-  const all = tableOf({ cross: record.measures.cross.focus });
-  return all.reduce((best, one) => (one.value > best.value ? one : best)).head;
 }

@@ -3,7 +3,7 @@
 import { USUAL, chosenValue } from '../values/values.js';
 import { clamp } from '../domain/math.js';
 import { KINDS, placesToRemove } from '../domain/payload.js';
-import { chosenHeads, sameHead } from '../domain/heads.js';
+import { chosenHeads, mostFocused, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 
@@ -218,8 +218,6 @@ export function headOf({ kind, layer, head }) {
 /** @type {(record: TranslationRecord) => { kind: Kind; layer: number; head: number }} */
 export function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };
-  const all = record.measures.cross.focus.flatMap((heads, layer) =>
-    heads.map((value, head) => ({ kind: 'cross', layer, head, value })),
-  );
-  return all.reduce((best, one) => (one.value > best.value ? one : best));
+  const [kind, layer, head] = mostFocused(record.measures.cross.focus);
+  return { kind, layer, head };
 }

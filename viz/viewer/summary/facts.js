@@ -2,7 +2,8 @@
 
 import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
-import { KINDS, continues, isOfLetters } from '../domain/payload.js';
+import { headsWith, neededHeads } from '../domain/heads.js';
+import { continues, isOfLetters } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
 import { firstLens } from '../instruments/lens.js';
 import { sum } from '../domain/math.js';
@@ -33,7 +34,7 @@ export function factsOf(state) {
     hesitation(record, words, summary?.rivals ?? []),
     leaveOneOut && doubtedWord(record, words, leaveOneOut),
     leaveOneOut && hasOthers && dependence(record, words, leaveOneOut, summary?.rivals ?? []),
-    importance && neededHeads(importance, summary?.heads ?? []),
+    importance && headsNeeded(importance, summary?.heads ?? []),
     leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
     leaveOneOut && movedWord(words, leaveOneOut),
     lens && lateWords(record, words, firstLens(lens)),
@@ -202,16 +203,14 @@ function movedWord({ source, target }, leaveOneOut) {
 }
 
 // The heads without which the translation becomes clearly less likely, with what it is then where that is known.
-function neededHeads(importance, known) {
-  const all = KINDS.flatMap((kind) =>
-    importance[kind].flatMap((heads, layer) => heads.map((change, head) => ({ head: [kind, layer, head], change }))),
-  ).sort((one, other) => one.change - other.change);
-  const factorOf = ({ change }) => Math.exp(-change);
-  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, THRESHOLDS.named);
-  if (needed.length === 0) return { name: 'no head', count: all.length, share: Math.min(1, 1 / factorOf(all[0])) };
-  const textOf = ({ head }) => known.find((one) => String(one.head) === String(head))?.text ?? null;
-  const heads = needed.map((one) => ({ head: one.head, factor: factorOf(one), text: textOf(one) }));
-  return { name: 'heads', count: all.length, heads };
+function headsNeeded(importance, known) {
+  const changes = headsWith(importance).map(({ value }) => value);
+  const count = changes.length;
+  const needed = neededHeads(importance);
+  if (needed.length === 0) return { name: 'no head', count, share: Math.min(1, Math.exp(Math.min(...changes))) };
+  const textOf = (head) => known.find((one) => String(one.head) === String(head))?.text ?? null;
+  const heads = needed.map(({ head, value }) => ({ head, factor: Math.exp(-value), text: textOf(head) }));
+  return { name: 'heads', count, heads };
 }
 
 // The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if

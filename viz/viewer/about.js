@@ -72,13 +72,9 @@ function shapeOf({ attention }) {
 }
 
 // The rows of the card that the page can say in its language; the other values are free text.
-function isFixed([, value]) {
-  return Array.isArray(value);
-}
+const isFixed = ([, value]) => Array.isArray(value);
 
-function fixedRowsOf({ card = [] }) {
-  return card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
-}
+const fixedRowsOf = ({ card = [] }) => card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
 
 function measuredOf({ trained, study }) {
   const lines = [];
@@ -104,9 +100,7 @@ function cardOf({ card = [] }) {
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }
 
-function withoutMarks(value) {
-  return nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
-}
+const withoutMarks = (value) => nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
 
 /** @type {(lines: [name: string, value: string][], lang?: string | null) => Element} */
 function listOf(lines, lang = null) {

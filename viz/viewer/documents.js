@@ -137,9 +137,7 @@ function portableOf(own, site, { view }, { payload, identity, files }) {
   );
 }
 
-function element(type, id, content) {
-  return `<${SCRIPT} type="${type}" id="${escaped(id)}">${content}</${SCRIPT}>`;
-}
+const element = (type, id, content) => `<${SCRIPT} type="${type}" id="${escaped(id)}">${content}</${SCRIPT}>`;
 
 // What the page knows of one of its models, or of a model that was trained in it.
 function siteOf(site, identity, payload) {

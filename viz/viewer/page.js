@@ -117,9 +117,7 @@ function stillShown(model) {
   return ` ${say('Below is still “{text}” by {title}.', named)}`;
 }
 
-function isWithin(value, least, most) {
-  return typeof value === 'number' && value >= least && value <= most;
-}
+const isWithin = (value, least, most) => typeof value === 'number' && value >= least && value <= most;
 
 // The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn
 // stays open when another sentence takes the place of the chapter's own. Null for no view.
@@ -338,13 +336,9 @@ export async function saveWithModel() {
   }
 }
 
-export async function exportWithModel() {
-  return escaped(await saveWithModel());
-}
+export const exportWithModel = async () => escaped(await saveWithModel());
 
-function update(properties) {
-  return { __type__: 'update', ...properties };
-}
+const update = (properties) => ({ __type__: 'update', ...properties });
 
 // The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
 // the sentence: the prefix of the record on screen, if the model can read it.
@@ -375,9 +369,7 @@ export function toggleExportOfFiles() {
   return isExportOpen() ? offerNothing(update({})) : [];
 }
 
-function isExportOpen() {
-  return document.querySelector('#hl-export-menu.hl-open') !== null;
-}
+const isExportOpen = () => document.querySelector('#hl-export-menu.hl-open') !== null;
 
 // The menu is about the record on screen.
 function closeExport({ record }, before) {

@@ -102,9 +102,7 @@ function pointsOf(state, source, names) {
     }));
 }
 
-function valueOf(source, name, [kind, layer, head]) {
-  return source.measures[kind][name]?.[layer]?.[head] ?? null;
-}
+const valueOf = (source, name, [kind, layer, head]) => source.measures[kind][name]?.[layer]?.[head] ?? null;
 
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
 function endsOf({ record }, source, { x, y }) {
@@ -188,9 +186,7 @@ function pictureOf(store, points, ends, box, narrow) {
   return picture;
 }
 
-function distance({ x, y }, spot) {
-  return Math.hypot(x - spot.x, y - spot.y);
-}
+const distance = ({ x, y }, spot) => Math.hypot(x - spot.x, y - spot.y);
 
 function rectangle({ left, right, top, bottom }) {
   return { x: left, y: top, width: right - left, height: bottom - top };

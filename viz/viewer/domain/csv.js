@@ -3,9 +3,7 @@
 import { SCALE, axes, codeAt } from './payload.js';
 
 /** @type {(rows: (string | number)[][]) => string} */
-export function csvText(rows) {
-  return rows.map((row) => `${row.map(field).join(',')}\r\n`).join('');
-}
+export const csvText = (rows) => rows.map((row) => `${row.map(field).join(',')}\r\n`).join('');
 
 function field(value) {
   return typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`;

@@ -142,6 +142,4 @@ function matchGroups(own, others) {
 }
 
 /** @type {(status: number) => boolean} */
-export function hasValue(status) {
-  return status === SHOWN || status === PALED;
-}
+export const hasValue = (status) => status === SHOWN || status === PALED;

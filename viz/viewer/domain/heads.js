@@ -4,9 +4,7 @@ import { THRESHOLDS } from './limits.js';
 import { KINDS } from './payload.js';
 
 /** @type {(one: Head, other: Head) => boolean} */
-export function sameHead(one, other) {
-  return one.every((value, place) => value === other[place]);
-}
+export const sameHead = (one, other) => one.every((value, place) => value === other[place]);
 
 // The heads that the matrix shows, [kind, layer, head] each: one, a selection, or all of a layer.
 /** @type {(state: State) => readonly Head[]} */
@@ -23,21 +21,15 @@ export function headsOfKind({ record, kind }) {
 }
 
 /** @type {(state: State, record: TranslationRecord) => Head | undefined} */
-export function missingHead(state, record) {
-  return chosenHeads(state).find((head) => !hasHead(record, head));
-}
+export const missingHead = (state, record) => chosenHeads(state).find((head) => !hasHead(record, head));
 
 /** @type {(state: State, record: TranslationRecord) => boolean} */
-export function hasHeads(state, record) {
-  return missingHead(state, record) === undefined;
-}
+export const hasHeads = (state, record) => missingHead(state, record) === undefined;
 
 // Whether this kind is a running memory: what stands in the places of the heads are memories, from short to long, and what a
 // row lacks to 1 comes from nothing.
 /** @type {(record: TranslationRecord, kind: Kind) => boolean} */
-export function isMemory(record, kind) {
-  return kind === 'decoder' && Boolean(record.is_recurrent);
-}
+export const isMemory = (record, kind) => kind === 'decoder' && Boolean(record.is_recurrent);
 
 /** @type {(record: TranslationRecord, head: Head) => boolean} */
 export function hasHead({ attention }, [kind, layer, head]) {

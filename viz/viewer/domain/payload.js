@@ -135,9 +135,7 @@ export function placesToRemove(record, place) {
 
 // Whether a token continues the text before it: there is no space between them.
 /** @type {(token: { piece?: string; word: number | null }) => boolean} */
-export function continues({ piece = '▁', word }) {
-  return word !== null && !piece.startsWith('▁');
-}
+export const continues = ({ piece = '▁', word }) => word !== null && !piece.startsWith('▁');
 
 // What every request about a record says: its model, sentence and options, and what stands before the sentence.
 /** @type {(record: TranslationRecord) => { model: string; text: string; language_prefix?: string }} */
@@ -146,20 +144,14 @@ export function taskOf({ model, source_text: text, options, language_prefix: pre
 }
 
 /** @type {(record: TranslationRecord) => number[]} */
-export function targetIds({ tokens }) {
-  return tokens.predicted.map(({ id }) => id);
-}
+export const targetIds = ({ tokens }) => tokens.predicted.map(({ id }) => id);
 
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
 /** @type {(record: TranslationRecord) => number[]} */
-export function forcedIds(record) {
-  return targetIds(record).slice(0, record.n_forced ?? 0);
-}
+export const forcedIds = (record) => targetIds(record).slice(0, record.n_forced ?? 0);
 
 /** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */
-export function isAllowed(record, kind, row, column) {
-  return record.masks[kind] !== 'causal' || column <= row;
-}
+export const isAllowed = (record, kind, row, column) => record.masks[kind] !== 'causal' || column <= row;
 
 // The tokens along the two axes. A row of the decoder or of cross-attention reads one token (`reads`) and predicts another
 // (`rows`).

@@ -4,13 +4,9 @@
 import { say, tell } from '../locales/language.js';
 
 /** @type {(record: TranslationRecord, role: string) => string} */
-export function roleDefinition(record, role) {
-  return tell(record.definitions.roles[role].definition);
-}
+export const roleDefinition = (record, role) => tell(record.definitions.roles[role].definition);
 
-export function taughtName() {
-  return say('taught to align');
-}
+export const taughtName = () => say('taught to align');
 
 // Whether a head was taught to align words, instead of finding its role by itself.
 /** @type {(record: TranslationRecord, kind: Kind, layer: number, head: number) => boolean} */
@@ -68,9 +64,7 @@ export function roleOf(definitions, kind, valueOf, even) {
 }
 
 // Whether rows can show a role: in a sentence like "Ja." even rows would have it too.
-function canShow({ least }, even = 0) {
-  return even < least;
-}
+const canShow = ({ least }, even = 0) => even < least;
 
 /** @type {(record: TranslationRecord, kind: Kind) => string[]} */
 export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
@@ -79,6 +73,4 @@ export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
 
 // The name of the table with the offsets that a measure is about; null if it is about none.
 /** @type {(measures: Definitions['measures'], measure: string) => string | null} */
-export function offsetsOf(measures, measure) {
-  return measures.find(({ name }) => name === measure)?.offset ?? null;
-}
+export const offsetsOf = (measures, measure) => measures.find(({ name }) => name === measure)?.offset ?? null;

@@ -66,9 +66,7 @@ function addPairs(known, pairs) {
 
 // The largest first, then the earlier sentence.
 /** @type {(one: number[], other: number[]) => number} */
-export function byWeight(one, other) {
-  return other[0] - one[0] || one[1] - other[1];
-}
+export const byWeight = (one, other) => other[0] - one[0] || one[1] - other[1];
 
 // Numbers in the same form, added.
 /** @type {(one: any, other: any) => any} */

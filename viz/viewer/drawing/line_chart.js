@@ -131,6 +131,4 @@ function valuesAt(lines, step, format) {
   return values.join(', ') || say('not yet measured');
 }
 
-function atStep(step, values) {
-  return say('step {step}: {values}', { step, values });
-}
+const atStep = (step, values) => say('step {step}: {values}', { step, values });

@@ -26,9 +26,7 @@ export function rowName({ token, reads }) {
 
 // The name of a cell: its row, and the column that it reads from.
 /** @type {(row: NamedRow, column: Named) => (Node | string)[]} */
-export function cellName(row, column) {
-  return [...rowName(row), READS_FROM, tokenText(column)];
-}
+export const cellName = (row, column) => [...rowName(row), READS_FROM, tokenText(column)];
 
 // The name of a row where there are no elements, as in a picture.
 /** @type {(row: NamedRow) => string} */
@@ -45,6 +43,4 @@ export function rowLabel({ token, reads }) {
 
 // Unicode isolates keep the order of two texts that are written from right to left.
 /** @type {(text: string) => string} */
-export function isolated(text) {
-  return `\u2068${text}\u2069`;
-}
+export const isolated = (text) => `\u2068${text}\u2069`;

@@ -9,9 +9,7 @@ export function forPointer(mouse, touch) {
 }
 
 /** @type {(value: number, digits?: number) => string} */
-export function fixed(value, digits = 4) {
-  return localNumber(value.toFixed(digits).replace('-', '−'));
-}
+export const fixed = (value, digits = 4) => localNumber(value.toFixed(digits).replace('-', '−'));
 
 // Always with a sign, except for a value that rounds to 0.
 /** @type {(value: number, digits?: number) => string} */
@@ -23,9 +21,7 @@ export function signed(value, digits = 4) {
 
 // In per cent, rounded down, so that a share below a threshold does not read as the threshold.
 /** @type {(share: number) => number} */
-export function wholePercent(share) {
-  return Math.floor(100 * share + 1e-6);
-}
+export const wholePercent = (share) => Math.floor(100 * share + 1e-6);
 
 // A probability as a person says it: a number that is not 0 or 1 is never rounded to 0 % or 100 %.
 /** @type {(probability: number) => string} */

@@ -10,9 +10,7 @@ export function actionButton(label, onclick, attributes = {}) {
 }
 
 /** @type {(...buttons: Child[]) => HTMLElement} */
-export function actions(...buttons) {
-  return element('div', { class: 'hl-actions' }, ...buttons);
-}
+export const actions = (...buttons) => element('div', { class: 'hl-actions' }, ...buttons);
 
 // A group of buttons that choose how something is shown.
 /** @type {(label: string, ...buttons: Child[]) => HTMLElement} */
@@ -33,9 +31,7 @@ export function section(title, ...children) {
 }
 
 /** @type {(...children: Child[]) => HTMLElement} */
-export function note(...children) {
-  return element('p', { class: 'hl-soft' }, ...children);
-}
+export const note = (...children) => element('p', { class: 'hl-soft' }, ...children);
 
 // A note of one text with its values, as `say` writes it.
 /** @type {(text: string, values?: Values) => HTMLElement} */
@@ -43,9 +39,7 @@ export const sayNote = (text, values = {}) => note(tell([text, values]));
 
 // A sentence with what the person can do about it.
 /** @type {(text: string, label: string, act: () => unknown) => HTMLElement} */
-export function offer(text, label, act) {
-  return note(text, ' ', actionButton(label, act));
-}
+export const offer = (text, label, act) => note(text, ' ', actionButton(label, act));
 
 /** @type {(text: string, attributes?: Attributes) => HTMLElement} */
 export function numberText(text, attributes = {}) {

@@ -113,6 +113,4 @@ function about(name, outputs, { translator }, { sentences = 0, translation = '' 
 }
 
 /** @type {(baseline: any) => { baseline?: MuteBaseline }} */
-export function aboutBaseline({ outputs, ...baseline }) {
-  return outputs ? { baseline } : {};
-}
+export const aboutBaseline = ({ outputs, ...baseline }) => (outputs ? { baseline } : {});

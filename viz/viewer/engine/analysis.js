@@ -51,9 +51,7 @@ function workOf({ encoder, decoder, heads }, size) {
 
 // How many copies of a pair are computed before other requests get a turn.
 /** @type {(source: number, target: number) => number} */
-export function copiesTogether(source, target) {
-  return Math.max(1, Math.floor(ROWS / Math.max(source, target)));
-}
+export const copiesTogether = (source, target) => Math.max(1, Math.floor(ROWS / Math.max(source, target)));
 
 // The hidden rows of the decoder from `first` up to `end` for each of these gates, which close heads of one attention. Nothing
 // before that attention changes, and for heads of the encoder nothing before the decoder's first cross-attention.

@@ -68,9 +68,7 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 /** @type {(loaded: Loaded, asked: Question, pause: Pause) => Answer} */
-export function answer(loaded, asked, pause) {
-  return HANDLERS[asked.do](loaded, withPrefix(asked), pause);
-}
+export const answer = (loaded, asked, pause) => HANDLERS[asked.do](loaded, withPrefix(asked), pause);
 
 function withPrefix({ language_prefix: prefix = '', ...asked }) {
   const join = (text) => (prefix && normalise(text) ? prefix + text : text);

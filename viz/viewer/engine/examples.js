@@ -112,9 +112,7 @@ function printed({ distances, heads, ...kind }) {
   };
 }
 
-function mostOf(pairs) {
-  return [...pairs.values()].sort(byCount).slice(0, LISTED);
-}
+const mostOf = (pairs) => [...pairs.values()].sort(byCount).slice(0, LISTED);
 
 function byCount(one, other) {
   if (one[2] !== other[2]) return other[2] - one[2];

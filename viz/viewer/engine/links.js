@@ -37,9 +37,7 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
   };
 }
 
-function wordsOf(tokens) {
-  return groupsOf(tokens, true).filter(({ token }) => token.word !== null);
-}
+const wordsOf = (tokens) => groupsOf(tokens, true).filter(({ token }) => token.word !== null);
 
 // All that the tokens of one word read from the tokens of another.
 function totalOf(weights, row, column) {
@@ -74,9 +72,7 @@ function methodOf(name, head, shifted, { forward, backward, sources }, reference
   };
 }
 
-function nameOf(link) {
-  return link.join('-');
-}
+const nameOf = (link) => link.join('-');
 
 function sorted(names) {
   const found = [...names].map((name) => name.split('-').map(Number));

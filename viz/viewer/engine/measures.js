@@ -62,9 +62,7 @@ function tablesOf(found) {
   return Object.fromEntries(names.map((name) => [name, mapped(found, (head) => head[name])]));
 }
 
-function mapped(table, change) {
-  return table.map((heads) => heads.map(change));
-}
+const mapped = (table, change) => table.map((heads) => heads.map(change));
 
 function sumsOf(means, counts, able, { rows, even }, { roles }) {
   const offsets = Object.values(roles).flatMap(({ measure, offset }) => (measure === 'offset_share' ? [offset] : []));
@@ -79,9 +77,7 @@ function sumsOf(means, counts, able, { rows, even }, { roles }) {
   };
 }
 
-function isEnd({ special, piece }) {
-  return special && piece === EOS;
-}
+const isEnd = ({ special, piece }) => special && piece === EOS;
 
 // Four decimals; a value in the middle goes to the even digit, as in Python.
 function fourDecimals(value) {

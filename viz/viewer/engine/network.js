@@ -135,9 +135,7 @@ export function copySequence({ cross, gates, layers }) {
 
 // Reads embedded rows, each { sequence, position }; returns the hidden rows before the output.
 /** @type {(network: Network, rows: Row[], x: Float32Array, how?: { trace?: Trace | null }) => Float32Array} */
-export function decode(network, rows, x, { trace = null } = {}) {
-  return decodeFrom(network, 0, rows, x, trace);
-}
+export const decode = (network, rows, x, { trace = null } = {}) => decodeFrom(network, 0, rows, x, trace);
 
 // Reads rows from what an attention of a layer, `decoder` or `cross`, added to them.
 /** @type {(network: Network, kind: Kind, layer: number, rows: Row[], x: Float32Array) => Float32Array} */
@@ -288,9 +286,7 @@ export function narrowed({ products, activate }, block, rows, wide) {
 }
 
 // LayerNorm around a sub-layer, as model/network/layers.py: Residual places it.
-function pre({ preNorm }, x, norm) {
-  return preNorm ? normalise(x, norm) : x;
-}
+const pre = ({ preNorm }, x, norm) => (preNorm ? normalise(x, norm) : x);
 
 // Changes y.
 /** @type {(network: Pick<Network, 'preNorm'>, x: Float32Array, y: Float32Array, norm: Norm) => Float32Array} */

@@ -69,9 +69,7 @@ function scoresOf(network, trace, { kind, layer, attention, x, y, norm, sum: aft
 }
 
 // The cosine distance.
-function turned(one, other) {
-  return 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
-}
+const turned = (one, other) => 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
 
 // The order in which keys are removed, by each ranking and at random. The random orders are the orders of torch.randperm.
 function ordersOf(scores, count) {

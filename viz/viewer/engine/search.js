@@ -7,15 +7,11 @@ import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
 
 // Maximum number of target tokens, </s> included, for a source of this many tokens.
 /** @type {(sourceLength: number) => number} */
-export function lengthLimit(sourceLength) {
-  return LIMITS.target_per_source * sourceLength + LIMITS.more_target;
-}
+export const lengthLimit = (sourceLength) => LIMITS.target_per_source * sourceLength + LIMITS.more_target;
 
 // ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
 /** @type {(length: number, alpha: number) => number} */
-export function lengthPenalty(length, alpha) {
-  return ((5 + length) / 6) ** alpha;
-}
+export const lengthPenalty = (length, alpha) => ((5 + length) / 6) ** alpha;
 
 // Returns the finished hypotheses, the best first, { ids, logProbability, score, logProbabilities } each, and the nodes
 // of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller. A search with one
@@ -50,9 +46,7 @@ function startOf(model, sequence, forced, { alpha, trace }, nodes) {
   return { tokens: forced, totals, steps, sequence, node };
 }
 
-function chanceOf({ logits, norm }, token) {
-  return Math.fround(logits[token] - norm);
-}
+const chanceOf = ({ logits, norm }, token) => Math.fround(logits[token] - norm);
 
 // Replaces the hypotheses by their best extensions; hypotheses that end go to `finished`.
 function extend(model, beam, finished, options, nodes) {
@@ -154,6 +148,4 @@ function add(nodes, { reason, ...node }) {
   return nodes.push({ ...node, reason: REASONS[reason] }) - 1;
 }
 
-function differences(totals) {
-  return totals.slice(1).map((total, place) => total - totals[place]);
-}
+const differences = (totals) => totals.slice(1).map((total, place) => total - totals[place]);

@@ -184,9 +184,7 @@ function putIntoLine(cell, place, columns) {
 }
 
 // The number of a layer or of a head.
-function numberOf(role, index) {
-  return element('span', { role, class: 'hl-line' }, String(index + 1));
-}
+const numberOf = (role, index) => element('span', { role, class: 'hl-line' }, String(index + 1));
 
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {

@@ -152,9 +152,7 @@ function edges(nodes, places, best, steps, lines) {
   );
 }
 
-function rem(sixteenths) {
-  return `${sixteenths / 16}rem`;
-}
+const rem = (sixteenths) => `${sixteenths / 16}rem`;
 
 // Left goes to the parent, right to the best continuation, up and down to the other nodes of the step.
 function neighbour(nodes, places, place, key) {

@@ -57,9 +57,7 @@ export function createExamples(client) {
   };
 }
 
-function surveyOf({ surveys, record }) {
-  return surveys[record.model.name] ?? null;
-}
+const surveyOf = ({ surveys, record }) => surveys[record.model.name] ?? null;
 
 function progressOf({ ask }, state) {
   const survey = surveyOf(state);
@@ -123,9 +121,7 @@ function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
   return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
 }
 
-function tokenOf(text) {
-  return { text: text.trim() };
-}
+const tokenOf = (text) => ({ text: text.trim() });
 
 function rolesOf({ roles, sentences }) {
   const lines = roles.map(([role, count]) =>

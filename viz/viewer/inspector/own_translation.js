@@ -64,9 +64,7 @@ function drawResult(client, node, { record, scored }) {
   return undefined;
 }
 
-function wordsIn({ tokens }) {
-  return tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
-}
+const wordsIn = ({ tokens }) => tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
 
 function sideOf(name, label, { tokens, log_probabilities: chances }) {
   return [

@@ -58,13 +58,9 @@ export function createTraining(client) {
   };
 }
 
-function trainingOf({ record, trainings }) {
-  return trainings[record?.model.name] ?? null;
-}
+const trainingOf = ({ record, trainings }) => trainings[record?.model.name] ?? null;
 
-function noticeOf(training) {
-  return training && tell(training.said ?? training.notice);
-}
+const noticeOf = (training) => training && tell(training.said ?? training.notice);
 
 function drawNothing(client, node, state) {
   const reason = whyNot(client, 'training') ?? noticeOf(trainingOf(state));
@@ -78,13 +74,9 @@ function drawNothing(client, node, state) {
 }
 
 // The step of the slider: the step on screen, or the last step, which is the finished model.
-function stepShown(state) {
-  return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
-}
+const stepShown = (state) => trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
 
-function sentenceShown(state) {
-  return trainingStep(state)?.sentence ?? 0;
-}
+const sentenceShown = (state) => trainingStep(state)?.sentence ?? 0;
 
 // The head on screen, for small screens, on which the matrix and the slider are never in sight together.
 function drawPicture(canvas, { record, kind, layer, head, theme }) {

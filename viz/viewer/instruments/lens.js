@@ -86,9 +86,7 @@ function wordsOf(state, answer, found, place, open) {
   ];
 }
 
-function byLayer(values, write) {
-  return values.map(write).join(' · ');
-}
+const byLayer = (values, write) => values.map(write).join(' · ');
 
 // How often each lens is right, which says why one of them comes first.
 function worthOf(answer) {

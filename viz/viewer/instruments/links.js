@@ -143,13 +143,9 @@ export function waysOf({ methods, gold }) {
   ];
 }
 
-function isSameHead(best, taught) {
-  return Boolean(taught && best.head) && sameHead(best.head, taught.head);
-}
+const isSameHead = (best, taught) => Boolean(taught && best.head) && sameHead(best.head, taught.head);
 
-function nameOf({ head }) {
-  return head && `${head[1] + 1}.${head[2] + 1}`;
-}
+const nameOf = ({ head }) => head && `${head[1] + 1}.${head[2] + 1}`;
 
 // The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
 // is closed or not answered.
@@ -182,9 +178,7 @@ function toggleLink(gold, link) {
 }
 
 /** @type {(state: State) => boolean} */
-export function isDrawing({ drawing, questions }) {
-  return drawing !== null && questions.includes('links');
-}
+export const isDrawing = ({ drawing, questions }) => drawing !== null && questions.includes('links');
 
 /** @type {(answer: any, wanted: string) => Way} */
 export function wayOf(answer, wanted) {

@@ -30,9 +30,7 @@ function startOf({ kind, layer, row, column }, layers) {
 }
 
 /** @type {(node: PathNode) => string} */
-export function nodeName({ stack, level, place }) {
-  return `${stack} ${level} ${place}`;
-}
+export const nodeName = ({ stack, level, place }) => `${stack} ${level} ${place}`;
 
 /** @type {(paths: Path[]) => Places} */
 export function placesOf(paths) {

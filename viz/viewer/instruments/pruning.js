@@ -70,9 +70,7 @@ function groups() {
   return [['all', say('All')], ...KINDS.map((kind) => /** @type {[string, string]} */ ([kind, kindName(kind)]))];
 }
 
-function removedText(count) {
-  return sayCount(count, '{count} head removed', '{count} heads removed');
-}
+const removedText = (count) => sayCount(count, '{count} head removed', '{count} heads removed');
 
 function curveOf({ score }, points, point) {
   const last = points.at(-1)[0];

@@ -80,9 +80,7 @@ export function pictureOf({ record, paths, layout, step }, choose, show = (_one)
 }
 
 // The lines with names come last, so that no other line runs through a name.
-function isOfHead({ head }) {
-  return Number(head !== null);
-}
+const isOfHead = ({ head }) => Number(head !== null);
 
 // A line, with its head if it has one; a wider one below it is easier to point at.
 function line(record, one, layout, at, choose) {

@@ -117,9 +117,7 @@ function openable({ about, home }) {
 }
 
 /** @type {(home: View, begin: Beginning) => boolean} */
-function keepsSentence({ record }, { own }) {
-  return own === true && record.model.name !== BACKWARDS.model;
-}
+const keepsSentence = ({ record }, { own }) => own === true && record.model.name !== BACKWARDS.model;
 
 // The first page that is not done; the first chapter when all are.
 function nextPage({ progress, store }) {
@@ -202,9 +200,7 @@ function draw(learn, { learn: number, record }) {
   if (!page.draw) markTasks(learn, number);
 }
 
-function turningButtons(panel) {
-  return panel.querySelectorAll('.hl-turning > button');
-}
+const turningButtons = (panel) => panel.querySelectorAll('.hl-turning > button');
 
 function createHeader(learn, number) {
   const count = CHAPTERS.length;
@@ -367,9 +363,7 @@ function scrollTo({ panel }, at) {
   else root.querySelector(at)?.scrollIntoView({ block: matchMedia(SHEET).matches ? 'start' : 'nearest' });
 }
 
-function nameOf(number, task) {
-  return `${number}.${task + 1}`;
-}
+const nameOf = (number, task) => `${number}.${task + 1}`;
 
 function check(learn, state) {
   const { progress } = learn;

@@ -41,6 +41,4 @@ export function createAnswers(question, record, { chosen = null, isJudged = fals
   return element('ul', { class: isShort ? 'hl-answers hl-letters' : 'hl-answers' }, ...entries);
 }
 
-export function answerAt(question, record, place) {
-  return answersOf(question, record)[place];
-}
+export const answerAt = (question, record, place) => answersOf(question, record)[place];

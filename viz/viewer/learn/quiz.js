@@ -72,6 +72,4 @@ export const QUIZ = [
 ];
 
 // How many answers are right, { 0: 2, 3: 0 } by the places of the questions.
-export function countRight(answers) {
-  return Object.values(answers).filter((chosen) => chosen === 0).length;
-}
+export const countRight = (answers) => Object.values(answers).filter((chosen) => chosen === 0).length;

@@ -48,13 +48,9 @@ function keepLanguage(root) {
   new MutationObserver(restore).observe(root, { attributes: true, attributeFilter: ['lang'] });
 }
 
-export function spokenLanguage() {
-  return spoken.code;
-}
+export const spokenLanguage = () => spoken.code;
 
-export function spokenTexts() {
-  return { ...spoken.texts };
-}
+export const spokenTexts = () => ({ ...spoken.texts });
 
 // Whether what is said next is about a model of letters: then it says "letter" where it says "word" of others.
 /** @type {(isSo: boolean) => void} */
@@ -73,9 +69,7 @@ function translated(text) {
 
 // A text with its values. The first argument is a literal, so that a test can collect all texts.
 /** @type {(text: string, values?: Values) => string} */
-export function say(text, values = {}) {
-  return sayParts(text, values).join('');
-}
+export const say = (text, values = {}) => sayParts(text, values).join('');
 
 // A text about a count, which is its value {count}: `one` for 1 in English, else `other`, which is also the key.
 /** @type {(count: number, one: string, other: string, values?: Values) => string} */
@@ -87,9 +81,7 @@ export function sayCount(count, one, other, values = {}) {
 
 // A text whose values may be elements: the pieces for `append`.
 /** @type {(text: string, values: Values) => Piece[]} */
-export function sayParts(text, values) {
-  return keepQuoted(fill(translated(text), values));
-}
+export const sayParts = (text, values) => keepQuoted(fill(translated(text), values));
 
 // An element between quotation marks stays on one line with them.
 /** @type {(pieces: Piece[]) => Piece[]} */
@@ -148,9 +140,7 @@ function nameOfLanguage(code, language) {
 
 // A text that the page says later, for `tell`: a Worker has no catalogue.
 /** @type {(text: string, values?: Values) => [text: string, values: Values]} */
-export function message(text, values = {}) {
-  return [text, values];
-}
+export const message = (text, values = {}) => [text, values];
 
 // An error with a sentence for the person, in English and as `said` for `tell`.
 /** @type {(text: string, values?: Values) => Error & { said: Said }} */
@@ -185,9 +175,7 @@ function formatted(value, format, code) {
 
 // A number written with a point, with the decimal mark of the language.
 /** @type {(text: string) => string} */
-export function localNumber(text) {
-  return text.replace('.', spoken.mark);
-}
+export const localNumber = (text) => text.replace('.', spoken.mark);
 
 // The choice
 
@@ -202,9 +190,7 @@ export function chooseLanguage(codes, stored, own = null) {
 }
 
 // The language for the link; null unless somebody chose it.
-export function chosenLanguage() {
-  return chosen;
-}
+export const chosenLanguage = () => chosen;
 
 // The language of a link, if the page does not speak it yet but can.
 /** @type {(address: string) => string | null} */
@@ -214,9 +200,7 @@ export function otherLanguageOf(address) {
 }
 
 /** @type {(address: string) => string | null} */
-function languageOf(address) {
-  return new URLSearchParams(address.slice(1)).get('lang');
-}
+const languageOf = (address) => new URLSearchParams(address.slice(1)).get('lang');
 
 // Fills a list with the languages by their own names; `take` gets the code of a chosen one.
 /** @type {(list: HTMLSelectElement, take: (code: string) => void) => void} */

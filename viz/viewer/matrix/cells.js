@@ -51,17 +51,11 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
 }
 
 // Whether the cells are so small that the magnifier enlarges them under the pointer.
-export function isSmall({ width, height, scale }) {
-  return Math.min(width, height) < SMALL * scale;
-}
+export const isSmall = ({ width, height, scale }) => Math.min(width, height) < SMALL * scale;
 
-function bounded(value, [least, most]) {
-  return Math.min(most, Math.max(least, value));
-}
+const bounded = (value, [least, most]) => Math.min(most, Math.max(least, value));
 
-export function mapOf(grid) {
-  return grid.value.isSigned ? 'diverging' : 'lamp';
-}
+export const mapOf = (grid) => (grid.value.isSigned ? 'diverging' : 'lamp');
 
 // Draws all cells, or a part of them, { row, column, rows, columns }.
 export function drawCells(
@@ -126,9 +120,7 @@ function hatching(context, theme) {
 }
 
 // Dots, so that a cell with nothing to compare it with does not look like a difference of 0.
-function dotting(context, theme) {
-  return tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));
-}
+const dotting = (context, theme) => tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));
 
 function tiled(context, theme, draw) {
   const tile = document.createElement('canvas');

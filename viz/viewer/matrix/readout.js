@@ -58,17 +58,11 @@ export function describeView(state) {
   return facts.join(' · ');
 }
 
-export function plain(pieces) {
-  return pieces.map((piece) => piece.textContent ?? piece).join('');
-}
+export const plain = (pieces) => pieces.map((piece) => piece.textContent ?? piece).join('');
 
-function soft(text) {
-  return element('span', { class: 'hl-soft' }, text);
-}
+const soft = (text) => element('span', { class: 'hl-soft' }, text);
 
-function strong(pieces) {
-  return element('strong', {}, ...pieces);
-}
+const strong = (pieces) => element('strong', {}, ...pieces);
 
 function namesAt(grid, row, column) {
   return { row: strong(rowName(grid.rowGroups[row])), column: strong([tokenText(grid.columnGroups[column].token)]) };
@@ -89,13 +83,9 @@ function describeCell(state, grid, row, column) {
   return [link, ` ${value.label()} `, number, ` · ${rank}`, ...rowFacts(grid, row)];
 }
 
-function quantity({ value }, number) {
-  return `${value.label()} ${value.text(number)}`;
-}
+const quantity = ({ value }, number) => `${value.label()} ${value.text(number)}`;
 
-function rowOf(grid, row) {
-  return grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
-}
+const rowOf = (grid, row) => grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
 
 function allowedIn(grid, row) {
   return grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN)

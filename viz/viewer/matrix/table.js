@@ -49,9 +49,7 @@ function tableOf(state) {
   );
 }
 
-function totalHead(scope) {
-  return element('th', { scope }, say('total'));
-}
+const totalHead = (scope) => element('th', { scope }, say('total'));
 
 function totalsOf({ rows, columns, values }) {
   const totals = { rows: Array(rows).fill(0), columns: Array(columns).fill(0) };

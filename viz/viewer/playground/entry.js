@@ -6,9 +6,7 @@ import { startWorker, workerAsker } from '../transport/requests.js';
 import { rewriteAddress } from '../domain/address_bar.js';
 import { say } from '../locales/language.js';
 
-export function isPlayground(address) {
-  return new URLSearchParams(address.slice(1)).has('playground');
-}
+export const isPlayground = (address) => new URLSearchParams(address.slice(1)).has('playground');
 
 function withChapter(address, course) {
   const parameters = new URLSearchParams(address.slice(1));

@@ -9,9 +9,7 @@ import { attend, normalise } from '../engine/network.js';
 import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';
 
-export function variable(memory, length) {
-  return { value: memory.take(length), gradient: memory.take(length) };
-}
+export const variable = (memory, length) => ({ value: memory.take(length), gradient: memory.take(length) });
 
 // y = x Wᵀ + b. With `into` the product is added to that variable: a residual connection: both have the same
 // gradient. Rows of y are padded to the width that the product can write; only the logits need it, without a bias.

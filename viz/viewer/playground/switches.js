@@ -6,9 +6,7 @@ import { HINTS, SWITCHES } from './settings.js';
 import { OWN } from './tasks.js';
 
 // A and B, where there are two.
-export function nameOf({ settings }, side) {
-  return settings.length > 1 ? 'AB'[side] : '';
-}
+export const nameOf = ({ settings }, side) => (settings.length > 1 ? 'AB'[side] : '');
 
 export function createSwitches(play, side, begin) {
   const names = Object.keys(SWITCHES).filter((name) => name !== 'task');

@@ -75,9 +75,7 @@ export const TASKS = {
 export const OWN = 'own';
 
 // The task of this name; `own` is { pairs, heldOut } of own_pairs.js.
-export function taskNamed(name, own) {
-  return name === OWN ? taskOfPairs(own) : TASKS[name];
-}
+export const taskNamed = (name, own) => (name === OWN ? taskOfPairs(own) : TASKS[name]);
 
 // Three of the pairs are its examples.
 function taskOfPairs({ pairs, heldOut }) {

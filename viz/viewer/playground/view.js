@@ -67,9 +67,7 @@ async function openAddress(play, address) {
   if (step > stepsOf(play) && isSame(wanted, play.settings)) setPace(play, Infinity, step);
 }
 
-function isSame(one, other) {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
+const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function begin(play, settings) {
   play.settings = settings;
@@ -90,9 +88,7 @@ function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
   });
 }
 
-function stepsOf({ frames }) {
-  return frames.at(-1)?.[0].steps ?? 0;
-}
+const stepsOf = ({ frames }) => frames.at(-1)?.[0].steps ?? 0;
 
 async function restart(play) {
   play.problem.hidden = true;
@@ -198,9 +194,7 @@ function build(play) {
   );
 }
 
-function taskOf({ settings, pairs }) {
-  return taskNamed(settings[0].task, pairs);
-}
+const taskOf = ({ settings, pairs }) => taskNamed(settings[0].task, pairs);
 
 // The switches of the first training stay.
 function trainOn(play, pairs) {

@@ -103,13 +103,9 @@ export function trainOnce(training) {
 }
 
 // Long words are fewer, so that they take no more memory.
-function sizeOf({ size = 1 }, words) {
-  return Math.ceil(words * size);
-}
+const sizeOf = ({ size = 1 }, words) => Math.ceil(words * size);
 
-function readingOf({ mask, last }) {
-  return { isCausal: mask, onlyLast: last };
-}
+const readingOf = ({ mask, last }) => ({ isCausal: mask, onlyLast: last });
 
 function logged(training) {
   const { trainer, loss } = training;
@@ -129,13 +125,9 @@ function withLastStep(training) {
 }
 
 // As training/run/probes.py: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
-function isProbed(steps) {
-  return steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
-}
+const isProbed = (steps) => steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
 
-export function shareRight(training) {
-  return shareOf(rightByLength(training));
-}
+export const shareRight = (training) => shareOf(rightByLength(training));
 
 function shareOf(lengths) {
   return sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));

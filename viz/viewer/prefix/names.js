@@ -39,6 +39,4 @@ function namesIn(language, type) {
 }
 
 // >>zho_Hans<< as zho-Hans
-function tagOf(code) {
-  return code.slice(2, -2).replace(ANY_REGION, '').replaceAll('_', '-');
-}
+const tagOf = (code) => code.slice(2, -2).replace(ANY_REGION, '').replaceAll('_', '-');

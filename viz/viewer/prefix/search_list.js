@@ -114,9 +114,7 @@ function close(parts) {
   input.removeAttribute('aria-activedescendant');
 }
 
-function nameOf({ entries, value }) {
-  return entries.find((entry) => entry.value === value)?.name ?? '';
-}
+const nameOf = ({ entries, value }) => entries.find((entry) => entry.value === value)?.name ?? '';
 
 // The entries whose name or terms contain a text. Names that begin with it come first, then names with a word that does.
 export function search(entries, text) {
@@ -133,6 +131,4 @@ export function search(entries, text) {
 }
 
 // Without accents and capitals.
-function plain(text) {
-  return text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
-}
+const plain = (text) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();

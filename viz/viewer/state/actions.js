@@ -42,9 +42,7 @@ export function openAside(state, changesOf) {
 }
 
 /** @type {(state: { aside: Changes | null }) => Changes} */
-export function closeAside({ aside }) {
-  return aside ? { ...aside, hover: null, aside: null } : {};
-}
+export const closeAside = ({ aside }) => (aside ? { ...aside, hover: null, aside: null } : {});
 
 // Pins a spot, or unpins what is pinned already. A row and a column that are pinned one after the other are a cell.
 /** @type {(state: { pin: Spot | null }, spot: Spot) => Changes} */
@@ -96,9 +94,7 @@ export function moveHead(state, distance) {
 }
 
 /** @type {(state: State, distance: number) => Changes} */
-export function moveLayer(state, distance) {
-  return { layer: state.layer + distance, selection: NO_HEADS };
-}
+export const moveLayer = (state, distance) => ({ layer: state.layer + distance, selection: NO_HEADS });
 
 /** @type {(state: State) => Changes} */
 export function toggleAverage(state) {
@@ -209,9 +205,7 @@ export function showHead(state, [kind, layer, head]) {
 
 // A head { kind, layer, head } as a choice.
 /** @type {(head: { kind: Kind; layer: number; head: number }) => Pick<State, 'kind' | 'layer' | 'head' | 'lastHead' | 'selection'>} */
-export function headOf({ kind, layer, head }) {
-  return { kind, layer, head, lastHead: head, selection: NO_HEADS };
-}
+export const headOf = ({ kind, layer, head }) => ({ kind, layer, head, lastHead: head, selection: NO_HEADS });
 
 // The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
 // word of its own.

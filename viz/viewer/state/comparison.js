@@ -35,9 +35,7 @@ export function besideQuestion(state) {
 
 // The record of B, or null if nothing stands beside the view. The last record stays until the next one arrives.
 /** @type {(state: State | EmptyState) => TranslationRecord | null} */
-export function recordOfB(state) {
-  return besideQuestion(state) ? (state.beside?.record ?? null) : null;
-}
+export const recordOfB = (state) => (besideQuestion(state) ? (state.beside?.record ?? null) : null);
 
 // The record of the other side, on either side; null without one.
 /** @type {(state: State) => TranslationRecord | null} */
@@ -65,9 +63,7 @@ export function isUpToDate(state) {
 
 // A or B while two sides are on screen, otherwise empty.
 /** @type {(state: State) => 'A' | 'B' | ''} */
-export function sideOf(state) {
-  return state.side === 'B' || recordOfB(state) ? state.side : '';
-}
+export const sideOf = (state) => (state.side === 'B' || recordOfB(state) ? state.side : '');
 
 // Whether the matrix shows A minus B.
 /** @type {(state: State) => boolean} */

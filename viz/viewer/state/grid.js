@@ -44,17 +44,11 @@ function ownGrid(state) {
   return found.grid;
 }
 
-function inputsOf(state) {
-  return [...INPUTS.map((name) => state[name]), recordOfB(state)];
-}
+const inputsOf = (state) => [...INPUTS.map((name) => state[name]), recordOfB(state)];
 
-function hasOwnScale({ value }) {
-  return !value.isShare && !value.isSigned;
-}
+const hasOwnScale = ({ value }) => !value.isShare && !value.isSigned;
 
-function scaleOf(grid) {
-  return hasOwnScale(grid) ? grid.high : 0;
-}
+const scaleOf = (grid) => (hasOwnScale(grid) ? grid.high : 0);
 
 /** @type {(state: State, before: State) => boolean} */
 export function gridChanged(state, before) {

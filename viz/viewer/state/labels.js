@@ -17,14 +17,10 @@ export function logP() {
 }
 
 /** @type {(kind: Kind) => string} */
-export function kindName(kind) {
-  return KIND_NAMES[kind]();
-}
+export const kindName = (kind) => KIND_NAMES[kind]();
 
 // What the matrix shows: its heads, unless its value is not about heads.
-function titleOf(state) {
-  return shownValue(state).title?.() ?? titleOfHeads(state);
-}
+const titleOf = (state) => shownValue(state).title?.() ?? titleOfHeads(state);
 
 // The heads on screen: "Cross · layer 3 · head 6". The head that was taught to align is called so.
 /** @type {(state: State) => string} */
@@ -54,9 +50,7 @@ export function headName(layer, head) {
 
 // The name of a head of any kind: "Cross, layer 3, head 6".
 /** @type {(head: Head) => string} */
-export function fullHeadName([kind, layer, head]) {
-  return `${kindName(kind)}, ${headName(layer, head)}`;
-}
+export const fullHeadName = ([kind, layer, head]) => `${kindName(kind)}, ${headName(layer, head)}`;
 
 // The title with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
 /** @type {(state: State) => string} */
@@ -99,6 +93,4 @@ const GIVEN = {
 
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.
 /** @type {(heads: readonly Head[]) => string} */
-export function listOf(heads) {
-  return heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');
-}
+export const listOf = (heads) => heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');

@@ -20,15 +20,11 @@ export function measuresOf(record) {
 
 // The measures that heads can be sorted by.
 /** @type {(record: { definitions: Definitions }) => { name: string; label: string }[]} */
-export function sortsOf(record) {
-  return [...measuresOf(record), importanceMeasure()];
-}
+export const sortsOf = (record) => [...measuresOf(record), importanceMeasure()];
 
 // The label of a measure, or of importance.
 /** @type {(record: { definitions: Definitions }, name: string) => string} */
-export function labelOfMeasure(record, name) {
-  return sortsOf(record).find((one) => one.name === name)?.label ?? '';
-}
+export const labelOfMeasure = (record, name) => sortsOf(record).find((one) => one.name === name)?.label ?? '';
 
 // How log p changes without each head, [layer][head] by kind; null unless it was measured for what muted heads give at present.
 /** @type {(state: Pick<State, 'importance' | 'ablation'>) => ByKind<number[][]> | null} */
@@ -58,9 +54,7 @@ export function measureOf(state, name, layer, head) {
 }
 
 /** @type {(state: State, name: string) => boolean} */
-export function canSort(state, name) {
-  return measureOf(state, name, 0, 0) !== null;
-}
+export const canSort = (state, name) => measureOf(state, name, 0, 0) !== null;
 
 // All heads of the kind, [layer, head] each, by the chosen measure, the largest first; null without a measure.
 /** @type {(state: State) => [number, number][] | null} */

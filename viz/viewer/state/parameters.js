@@ -12,9 +12,7 @@ export function parse(address) {
 }
 
 /** @type {(parameters: { [name: string]: any }) => string} */
-export function hashOf(parameters) {
-  return `#${new URLSearchParams(parameters)}`;
-}
+export const hashOf = (parameters) => `#${new URLSearchParams(parameters)}`;
 
 // A text of at most so many characters; null if it is missing or longer.
 /** @type {(parameters: URLSearchParams, name: string, longest: number) => string | null} */
@@ -25,14 +23,10 @@ export function textOf(parameters, name, longest) {
 
 // A place, which counts from 1 in an address.
 /** @type {(text: string) => number | null} */
-export function placeOf(text) {
-  return /^[1-9]\d{0,3}$/.test(text) ? Number(text) - 1 : null;
-}
+export const placeOf = (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) - 1 : null);
 
 /** @type {(parameters: URLSearchParams, name: string) => number | null} */
-export function index(parameters, name) {
-  return placeOf(parameters.get(name) ?? '');
-}
+export const index = (parameters, name) => placeOf(parameters.get(name) ?? '');
 
 // A number, at least and at most these.
 /** @type {(text: string, least: number, most: number) => number | null} */

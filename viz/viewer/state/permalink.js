@@ -133,9 +133,7 @@ export function viewOfAddress(address) {
 
 // The open chapter of Learn in an address, and the time for it; both null without one.
 /** @type {(address: string) => { learn: number | null; minutes: number | null }} */
-export function courseOfAddress(address) {
-  return parseCourse(new URLSearchParams(address.slice(1)));
-}
+export const courseOfAddress = (address) => parseCourse(new URLSearchParams(address.slice(1)));
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
 /** @type {(address: string, record: TranslationRecord) => boolean} */

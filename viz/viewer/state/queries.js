@@ -7,9 +7,7 @@ import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the spot under the pointer, or the pinned spot.
 /** @type {(state: Pick<State, 'hover' | 'pin'>) => Spot | null} */
-export function focusOf(state) {
-  return state.hover ?? state.pin;
-}
+export const focusOf = (state) => state.hover ?? state.pin;
 
 /** @type {(spot: Spot | null) => spot is { row: number; column: number }} */
 export function isCell(spot) {
@@ -63,14 +61,10 @@ export function isPossible(state) {
 }
 
 /** @type {(state: State, head: Head) => boolean} */
-export function isMuted(state, head) {
-  return state.mutes.some((one) => sameHead(one, head));
-}
+export const isMuted = (state, head) => state.mutes.some((one) => sameHead(one, head));
 
 /** @type {(state: object, before: object, names: readonly string[]) => boolean} */
-export function differs(state, before, names) {
-  return names.some((name) => state[name] !== before[name]);
-}
+export const differs = (state, before, names) => names.some((name) => state[name] !== before[name]);
 
 // The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
 // the translation that it is compared with.
@@ -81,21 +75,15 @@ export function sourceView({ home, shown }) {
 
 // Whether the translation with muted heads is on screen; an exported file may hold no other.
 /** @type {(state: State) => boolean} */
-export function showsMuted({ shown, record }) {
-  return shown?.type === 'muted' || Boolean(record.muted);
-}
+export const showsMuted = ({ shown, record }) => shown?.type === 'muted' || Boolean(record.muted);
 
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
 /** @type {(state: { shown: OpenedView | null }) => OpenedView | null} */
-export function trainingStep({ shown }) {
-  return shown?.type === 'training' ? shown : null;
-}
+export const trainingStep = ({ shown }) => (shown?.type === 'training' ? shown : null);
 
 // Whether another sentence than the person's is on screen: one of the training.
 /** @type {(state: { shown: OpenedView | null }) => boolean} */
-export function isElsewhere({ shown }) {
-  return shown?.type === 'training';
-}
+export const isElsewhere = ({ shown }) => shown?.type === 'training';
 
 // What is known of the model on screen; nothing in an exported file.
 /** @type {(state: State) => any} */

@@ -17,9 +17,7 @@ export function isAnswered({ answers }, name, question) {
 }
 
 /** @type {(one: any, other: any) => boolean} */
-export function sameQuestion(one, other) {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
+export const sameQuestion = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 // Opens a question or closes it; for `store.change`.
 /** @type {(state: Pick<State, 'questions'>, name: string) => Changes} */

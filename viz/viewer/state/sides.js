@@ -116,9 +116,7 @@ function changesOf(state, changes) {
   return { ...found, beside: { ...view, heads }, sideB: { ...state.sideB, separate: true } }; // there is no difference to show
 }
 
-function isOwn(name) {
-  return [...OWN, ...HEADS, 'home', 'shown'].includes(name);
-}
+const isOwn = (name) => [...OWN, ...HEADS, 'home', 'shown'].includes(name);
 
 // The same tokens on the other side, as far as it has them.
 /** @type {(state: State, other: TranslationRecord, spot: Spot | null | undefined) => Spot | null} */

@@ -162,9 +162,7 @@ export function createStore(initial = EMPTY) {
 
 // The state while a record is on screen: panels and requests are about one.
 /** @type {(store: Store) => State} */
-export function stateOf(store) {
-  return /** @type {State} */ (store.get());
-}
+export const stateOf = (store) => /** @type {State} */ (store.get());
 
 // What a view says next is about this record: its words, or its letters.
 /** @type {(record: TranslationRecord | null) => void} */
@@ -203,9 +201,7 @@ function besideAfter(before, state) {
 }
 
 /** @type {(object: any, names: readonly string[]) => any} */
-export function pick(object, names) {
-  return Object.fromEntries(names.map((name) => [name, object[name]]));
-}
+export const pick = (object, names) => Object.fromEntries(names.map((name) => [name, object[name]]));
 
 // Keeps every index inside the record and every choice possible; the step follows the row in focus.
 /** @type {(state: State | EmptyState) => Changes} */

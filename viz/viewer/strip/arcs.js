@@ -10,9 +10,7 @@ import { hasLink } from '../instruments/links.js';
 const DEEPEST = 40; // pixels: a curve goes three quarters as deep, and must not run behind the other line
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 
-export function createArcs() {
-  return shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
-}
+export const createArcs = () => shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
 
 export function drawArcs(parts, grid, state) {
   const { arcs, body } = parts;

@@ -200,9 +200,7 @@ function markDiffering({ chips }, state) {
 }
 
 // Warnings of the model; a record from an earlier version has them in English only.
-function noticesOf({ notices, said = notices }) {
-  return said.map(tell);
-}
+const noticesOf = ({ notices, said = notices }) => said.map(tell);
 
 // The tokens that the person gave; empty without any.
 function givenText({ n_forced: forced = 0, tokens }) {

@@ -14,9 +14,7 @@ const JOINED = '…'; // where an apostrophe joins a word with its neighbour
 const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
 // How log p changes without each head's output, whatever muted heads give; null if it is not known.
-export function importanceWithout({ importance }) {
-  return importanceOf({ importance, ablation: ZERO });
-}
+export const importanceWithout = ({ importance }) => importanceOf({ importance, ablation: ZERO });
 
 // What is known of a translation: the record, and, once it is measured, `leave_one_out`, `lens`, `importance` and `summary`. The
 // facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
@@ -42,9 +40,7 @@ export function factsOf(state) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-export function targetWords(record) {
-  return wordsOf(record.tokens.predicted, isOfLetters(record));
-}
+export const targetWords = (record) => wordsOf(record.tokens.predicted, isOfLetters(record));
 
 // The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
 // joins a word with the next one. `written` counts words as they are
@@ -78,9 +74,7 @@ function nameOf({ places, text }, tokens) {
   return `${joins(before) ? JOINED : ''}${text.trim()}${joins(after) ? JOINED : ''}`;
 }
 
-function hasLetters({ text }) {
-  return /\p{L}/u.test(text);
-}
+const hasLetters = ({ text }) => /\p{L}/u.test(text);
 
 // The probability of all tokens of a word together.
 function chanceOf({ log_probabilities: chances }, { places }) {

@@ -214,9 +214,7 @@ function choiceAt(record, step, chance, rival, open) {
     : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
 }
 
-function largestDoubt() {
-  return percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
-}
+const largestDoubt = () => percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
 
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
@@ -230,18 +228,12 @@ function timesText(factor) {
   return fixed(factor, factor < 10 ? 1 : 0);
 }
 
-function list(entries, write) {
-  return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
-}
+const list = (entries, write) => element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
 
 // A probability, which stays on one line.
-function chanceText(probability) {
-  return numberText(percent(probability));
-}
+const chanceText = (probability) => numberText(percent(probability));
 
-function listOf(pieces) {
-  return pieces.map((piece) => visible(piece).trim()).join(' · ');
-}
+const listOf = (pieces) => pieces.map((piece) => visible(piece).trim()).join(' · ');
 
 function joined(nodes) {
   return element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
@@ -291,9 +283,7 @@ function openersOf(client, node) {
   };
 }
 
-function openButton(label, title, onclick) {
-  return createButton('hl-open', onclick, { title }, label);
-}
+const openButton = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
 
 function forceButton(client, place, rival) {
   const { store } = client;

@@ -13,9 +13,7 @@ function wordName({ name, number }) {
   return number === undefined ? readable(name) : say('{word} (no. {number})', { word: readable(name), number });
 }
 
-export function quoted(word) {
-  return element('strong', {}, element('bdi', {}, wordName(word)));
-}
+export const quoted = (word) => element('strong', {}, element('bdi', {}, wordName(word)));
 
 // A token that the model could write, which need not be a whole word: "Mü…", or "Müller (Mü…)" where the word is known.
 export function tokenName(record, token) {

@@ -127,9 +127,7 @@ function followSummary(client, state, before) {
   });
 }
 
-function summaryQuestion(record) {
-  return { do: 'summary', ids: targetIds(record), ...forcedGiven(record) };
-}
+const summaryQuestion = (record) => ({ do: 'summary', ids: targetIds(record), ...forcedGiven(record) });
 
 // The instruments that the sentences open get their answers too.
 /** @type {(client: Client) => Promise<void>} */
@@ -157,9 +155,7 @@ function followPin(client, state, before) {
 }
 
 /** @type {(state: State) => Question} */
-function cellQuestion(state) {
-  return { do: 'cell', ...ofPinnedCell(state) };
-}
+const cellQuestion = (state) => ({ do: 'cell', ...ofPinnedCell(state) });
 
 /** @type {(client: Client) => Promise<void>} */
 export async function askCell(client) {
@@ -231,9 +227,7 @@ export async function askExamples(client, sentences) {
 }
 
 // A large answer arrives in one task of the page, and is added up and drawn in another one.
-function inNextTask(answer) {
-  return new Promise((resolve) => setTimeout(() => resolve(answer)));
-}
+const inNextTask = (answer) => new Promise((resolve) => setTimeout(() => resolve(answer)));
 
 // The training of a model is read when its panel is open.
 function followTraining(client, state, before) {

@@ -102,9 +102,7 @@ export function whyNot({ store, ask }, name) {
 
 // The same for a panel: a file without a model says it once, above all panels.
 /** @type {(client: Client, reason: string) => string} */
-export function refusalIn({ ask }, reason) {
-  return ask ? reason : '';
-}
+export const refusalIn = ({ ask }, reason) => (ask ? reason : '');
 
 // Sends a request about the record on screen and returns the answer, passed through `decode`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
@@ -140,9 +138,7 @@ export async function send(client, name, question, { task = {}, decode = same, c
   return found;
 }
 
-function same(value) {
-  return value;
-}
+const same = (value) => value;
 
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
 /** @type {(position: Parameters<ShowPosition>[0], count: Count) => string} */

@@ -96,9 +96,7 @@ function sayCell(
 }
 
 // A loss as a change, so that a gain has a plus.
-function changeText(loss) {
-  return `${signed(-loss)} ${leaveOneOut.unit()}`;
-}
+const changeText = (loss) => `${signed(-loss)} ${leaveOneOut.unit()}`;
 
 // What the tokens of these steps lose together without these source tokens, in nats.
 /** @type {(answer: Answer, places: number[], steps: number[]) => number} */

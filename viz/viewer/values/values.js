@@ -18,12 +18,8 @@ export function valueNamed(name) {
 
 // The value that the person chose. Whether it can be shown now, shownValue says.
 /** @type {(state: { valueName: string }) => Value} */
-export function chosenValue({ valueName }) {
-  return valueNamed(valueName);
-}
+export const chosenValue = ({ valueName }) => valueNamed(valueName);
 
 // The name of the chosen value, or of the usual one if the chosen one is not about heads.
 /** @type {(state: { valueName: string }) => string} */
-export function nameOfHeads(state) {
-  return chosenValue(state).isOfHeads ? state.valueName : USUAL.name;
-}
+export const nameOfHeads = (state) => (chosenValue(state).isOfHeads ? state.valueName : USUAL.name);

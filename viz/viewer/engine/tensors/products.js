@@ -42,13 +42,9 @@ export async function createProducts(stored, { wasm = true, fused = true } = {})
 
 // The width of rows that the kernels can read.
 /** @type {(columns: number) => number} */
-export function padded(columns) {
-  return Math.ceil(columns / LANES) * LANES;
-}
+export const padded = (columns) => Math.ceil(columns / LANES) * LANES;
 
-function sizeOf({ outputs, inputs, values }) {
-  return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
-}
+const sizeOf = ({ outputs, inputs, values }) => outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
 
 // The functions of the first of these WebAssembly modules, bytes in base64, that can run here, over a new memory of `size`
 // bytes. None can without WebAssembly or SIMD, or where a policy forbids it: null.

@@ -86,9 +86,7 @@ export function withVocabulary(
   };
 }
 
-function segmentOf(text, ids) {
-  return { id: ids.get(text) ?? UNK_ID, text };
-}
+const segmentOf = (text, ids) => ({ id: ids.get(text) ?? UNK_ID, text });
 
 // Joins the neighbours of the lowest rank. Unknown characters in a row are one segment.
 function bytePairs(word, ids, ranks) {

@@ -14,8 +14,7 @@ const OF_PAGE = 600_000; // bytes of a page without its model
 const NO_ANSWERS = 'id="answers">null<'; // in a file without them
 const SCRIPT = 'script'; // a script in a page must not contain its own end
 
-// The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead.
+// The request that gives the record on screen again: the forced tokens, the tokens of the model, and what muted heads give.
 export function onScreen(state) {
   const { record, mutes } = sourceView(state);
   if (!record) return {};

@@ -15,9 +15,8 @@ export function loadScript(address) {
 }
 
 // Speaks the language that the person wants; `addresses` says where each catalogue is, by the code of its language.
-export function useLanguages(addresses) {
-  return speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
-}
+export const useLanguages = (addresses) =>
+  speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means

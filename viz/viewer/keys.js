@@ -73,9 +73,7 @@ const readingOf = () => [
   ),
 ];
 
-// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows; buttons keep
-// Enter.
-// `actions` are { openHelp, openExport }.
+// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows, buttons Enter.
 export function listenToKeys(client, actions) {
   const { store } = client;
   document.addEventListener('keydown', (event) => {

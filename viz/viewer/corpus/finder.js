@@ -188,9 +188,7 @@ function pictureOf(store, points, ends, box, narrow) {
 
 const distance = ({ x, y }, spot) => Math.hypot(x - spot.x, y - spot.y);
 
-function rectangle({ left, right, top, bottom }) {
-  return { x: left, y: top, width: right - left, height: bottom - top };
-}
+const rectangle = ({ left, right, top, bottom }) => ({ x: left, y: top, width: right - left, height: bottom - top });
 
 // Calls `done(box, spot)` after a drag; without a box after a click.
 function followPointer(picture, brush, done) {

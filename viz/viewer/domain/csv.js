@@ -5,9 +5,7 @@ import { SCALE, axes, codeAt } from './payload.js';
 /** @type {(rows: (string | number)[][]) => string} */
 export const csvText = (rows) => rows.map((row) => `${row.map(field).join(',')}\r\n`).join('');
 
-function field(value) {
-  return typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`;
-}
+const field = (value) => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
 
 /** @type {(record: TranslationRecord, head: Head) => (string | number)[][]} */
 export function sentenceRows(record, [kind, layer, head]) {

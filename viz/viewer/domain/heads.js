@@ -26,15 +26,13 @@ export const missingHead = (state, record) => chosenHeads(state).find((head) => 
 /** @type {(state: State, record: TranslationRecord) => boolean} */
 export const hasHeads = (state, record) => missingHead(state, record) === undefined;
 
-// Whether this kind is a running memory: what stands in the places of the heads are memories, from short to long, and what a
-// row lacks to 1 comes from nothing.
+// Whether this kind is a running memory: its heads are memories, from short to long; what a row lacks to 1 comes from nothing.
 /** @type {(record: TranslationRecord, kind: Kind) => boolean} */
 export const isMemory = (record, kind) => kind === 'decoder' && Boolean(record.is_recurrent);
 
 /** @type {(record: TranslationRecord, head: Head) => boolean} */
-export function hasHead({ attention }, [kind, layer, head]) {
-  return layer < attention[kind].layers && head < attention[kind].heads;
-}
+export const hasHead = ({ attention }, [kind, layer, head]) =>
+  layer < attention[kind].layers && head < attention[kind].heads;
 
 // Every head with its value in tables by kind, [layer][head].
 /** @type {<Found>(tables: Partial<ByKind<Found[][]>>) => { head: Head; value: Found }[]} */
@@ -46,9 +44,8 @@ export function headsWith(tables) {
 
 // The head of cross-attention that reads the source in the most focused way.
 /** @type {(focus: number[][]) => Head} */
-export function mostFocused(focus) {
-  return headsWith({ cross: focus }).reduce((best, one) => (one.value > best.value ? one : best)).head;
-}
+export const mostFocused = (focus) =>
+  headsWith({ cross: focus }).reduce((best, one) => (one.value > best.value ? one : best)).head;
 
 // The heads without which the translation becomes clearly less likely, the first one most.
 /** @type {(changes: ByKind<number[][]>) => { head: Head; value: number }[]} */

@@ -48,6 +48,5 @@ export function writtenPrefix(prefix) {
 
 // The prefix that an address names. A prompt has a space, which no code has.
 /** @type {(written: string) => string} */
-export function prefixOfWritten(written) {
-  return /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;
-}
+export const prefixOfWritten = (written) =>
+  /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;

@@ -129,9 +129,8 @@ export function placesOfWord(tokens, place) {
 
 // The places of the source that are removed together: all tokens of a word, or one letter of a model of letters.
 /** @type {(record: TranslationRecord, place: number) => number[]} */
-export function placesToRemove(record, place) {
-  return isOfLetters(record) ? [place] : placesOfWord(record.tokens.source, place);
-}
+export const placesToRemove = (record, place) =>
+  isOfLetters(record) ? [place] : placesOfWord(record.tokens.source, place);
 
 // Whether a token continues the text before it: there is no space between them.
 /** @type {(token: { piece?: string; word: number | null }) => boolean} */
@@ -153,8 +152,7 @@ export const forcedIds = (record) => targetIds(record).slice(0, record.n_forced 
 /** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */
 export const isAllowed = (record, kind, row, column) => record.masks[kind] !== 'causal' || column <= row;
 
-// The tokens along the two axes. A row of the decoder or of cross-attention reads one token (`reads`) and predicts another
-// (`rows`).
+// The tokens along both axes. A row of the decoder or of cross-attention reads a token (`reads`) and predicts one (`rows`).
 /** @type {(record: TranslationRecord, kind: Kind) => { rows: Token[]; reads: Token[] | null; columns: Token[] }} */
 export function axes(record, kind) {
   const { source, read, predicted } = record.tokens;

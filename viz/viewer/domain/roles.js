@@ -67,9 +67,8 @@ export function roleOf(definitions, kind, valueOf, even) {
 const canShow = ({ least }, even = 0) => even < least;
 
 /** @type {(record: TranslationRecord, kind: Kind) => string[]} */
-export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
-  return Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));
-}
+export const rolesWithoutCase = ({ definitions: { roles }, even }, kind) =>
+  Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));
 
 // The name of the table with the offsets that a measure is about; null if it is about none.
 /** @type {(measures: Definitions['measures'], measure: string) => string | null} */

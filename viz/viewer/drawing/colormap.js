@@ -14,9 +14,7 @@ const DIFFERENCE = {
 };
 export const STEPS = 256;
 
-function toLinear(channel) {
-  return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
-}
+const toLinear = (channel) => (channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4);
 
 function fromLinear(channel) {
   const bounded = Math.min(1, Math.max(0, channel));

@@ -10,14 +10,12 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /** @type {<Tag extends keyof SVGElementTagNameMap>(tag: Tag, attributes?: Attributes, ...children: Child[]) => SVGElementTagNameMap[Tag]} */
-export function shape(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
-}
+export const shape = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
 /** @type {(className: string, onclick: ((event: MouseEvent) => void) | null, attributes?: Attributes, ...children: Child[]) => HTMLButtonElement} */
-export function createButton(className, onclick, attributes, ...children) {
-  return element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
-}
+export const createButton = (className, onclick, attributes, ...children) =>
+  element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
 
 /** @type {<E extends Element>(node: E, attributes: Attributes, children: Child[]) => E} */
 function fill(node, attributes, children) {
@@ -56,9 +54,7 @@ export function visible({ text }) {
 }
 
 /** @type {(text: string) => string} */
-export function nameInvisible(text) {
-  return text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));
-}
+export const nameInvisible = (text) => text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));
 
 // A sentence with the characters replaced that would turn or break its line.
 /** @type {(text: string) => string} */

@@ -1,5 +1,4 @@
-// The glossary: one plain sentence for each word of the field. A text underlines the first use of each word; a click, a tap or
-// the Enter key shows the sentence.
+// The glossary: one sentence for each word of the field. A text underlines its first use; a click, a tap or Enter shows it.
 
 import { createButton, element } from './dom.js';
 import { spokenLanguage, tell } from '../locales/language.js';

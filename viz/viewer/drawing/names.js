@@ -20,9 +20,8 @@ export function rowAt(record, kind, row) {
 
 // The name of a row as pieces of a sentence: "dog → is", or one word in the encoder.
 /** @type {(row: NamedRow) => (Node | string)[]} */
-export function rowName({ token, reads }) {
-  return reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
-}
+export const rowName = ({ token, reads }) =>
+  reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
 
 // The name of a cell: its row, and the column that it reads from.
 /** @type {(row: NamedRow, column: Named) => (Node | string)[]} */
@@ -30,9 +29,8 @@ export const cellName = (row, column) => [...rowName(row), READS_FROM, tokenText
 
 // The name of a row where there are no elements, as in a picture.
 /** @type {(row: NamedRow) => string} */
-export function rowText({ token, reads }) {
-  return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
-}
+export const rowText = ({ token, reads }) =>
+  reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
 
 // The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
 /** @type {(row: NamedRow) => Node[]} */

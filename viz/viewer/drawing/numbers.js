@@ -4,9 +4,8 @@ import { say, localNumber } from '../locales/language.js';
 
 // What is for people with a mouse, such as a text, or what is for people who touch the screen.
 /** @type {<Thing>(mouse: Thing, touch: Thing) => Thing} */
-export function forPointer(mouse, touch) {
-  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
-}
+export const forPointer = (mouse, touch) =>
+  typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
 
 /** @type {(value: number, digits?: number) => string} */
 export const fixed = (value, digits = 4) => localNumber(value.toFixed(digits).replace('-', '−'));

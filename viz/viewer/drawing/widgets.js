@@ -5,18 +5,15 @@ import { fixed, signed } from './numbers.js';
 import { say, tell } from '../locales/language.js';
 
 /** @type {(label: string, onclick: ((event: MouseEvent) => unknown) | null, attributes?: Attributes) => HTMLButtonElement} */
-export function actionButton(label, onclick, attributes = {}) {
-  return createButton('hl-act', onclick, attributes, label);
-}
+export const actionButton = (label, onclick, attributes = {}) => createButton('hl-act', onclick, attributes, label);
 
 /** @type {(...buttons: Child[]) => HTMLElement} */
 export const actions = (...buttons) => element('div', { class: 'hl-actions' }, ...buttons);
 
 // A group of buttons that choose how something is shown.
 /** @type {(label: string, ...buttons: Child[]) => HTMLElement} */
-export function tabs(label, ...buttons) {
-  return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
-}
+export const tabs = (label, ...buttons) =>
+  element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 
 // The same of these names, one of which is chosen: [name, text] each.
 /** @type {(label: string, entries: [name: string, text: string][], chosen: string, choose: (name: string) => void) => HTMLElement} */
@@ -26,9 +23,8 @@ export function choiceTabs(label, entries, chosen, choose) {
 }
 
 /** @type {(title: string, ...children: Child[]) => HTMLElement} */
-export function section(title, ...children) {
-  return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
-}
+export const section = (title, ...children) =>
+  element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 
 /** @type {(...children: Child[]) => HTMLElement} */
 export const note = (...children) => element('p', { class: 'hl-soft' }, ...children);
@@ -42,9 +38,7 @@ export const sayNote = (text, values = {}) => note(tell([text, values]));
 export const offer = (text, label, act) => note(text, ' ', actionButton(label, act));
 
 /** @type {(text: string, attributes?: Attributes) => HTMLElement} */
-export function numberText(text, attributes = {}) {
-  return element('span', { class: 'hl-number', ...attributes }, text);
-}
+export const numberText = (text, attributes = {}) => element('span', { class: 'hl-number', ...attributes }, text);
 
 /** @type {(label: string, value: string | Node) => HTMLElement} */
 export function fact(label, value) {
@@ -71,15 +65,13 @@ export function tint(node, value, most) {
 
 // The scale of signed bars, which differs from head to head.
 /** @type {(most: number) => HTMLElement} */
-export function scaleNote(most) {
-  return sayNote('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) });
-}
+export const scaleNote = (most) =>
+  sayNote('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) });
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.
 /** @type {(value: number, most: number) => HTMLElement} */
-export function signedBar(value, most) {
-  return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
-}
+export const signedBar = (value, most) =>
+  tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
 
 // A line of a list: a label, a bar from the middle to the left or the right, and the value.
 /** @type {(label: Child, value: number, most: number) => HTMLElement} */

@@ -1,5 +1,4 @@
-// What if: heads that give zero, their mean, or what they give for another sentence, as model/analysis/patching.py and
-// model/instruments.py define it.
+// Ablation, as model/analysis/patching.py defines it: heads give zero, their mean, or what they give for another sentence.
 
 import { kindsOf } from '../domain/payload.js';
 import { pass, encodeSource, translate } from './translator.js';

@@ -143,8 +143,7 @@ function vectorNorms(network, kind, layer, memory, count) {
   );
 }
 
-// How the weight at `row` and `column` of a head is computed: query, key, products, scores and softmax of the row, and what each
-// key adds.
+// How a weight is computed: query, key, products, scores and softmax of the row, and what each key adds.
 /** @type {(translator: Translator, trace: Trace, place: Cell) => any} */
 export function cellOf({ model: { network } }, trace, { kind, layer, head, row, column }) {
   const { headWidth } = network;

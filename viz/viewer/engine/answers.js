@@ -79,9 +79,7 @@ function withPrefix({ language_prefix: prefix = '', ...asked }) {
   return { language_prefix: prefix, ...Object.fromEntries(given) };
 }
 
-function payload({ identity, settings }, asked, translation) {
-  return payloadOf(translation, identity, asked, settings);
-}
+const payload = ({ identity, settings }, asked, translation) => payloadOf(translation, identity, asked, settings);
 
 /** @type {(asked: any) => any} */
 function optionsOf({ beam_size: beamSize, length_penalty: alpha, forced = [], places = [] }) {
@@ -154,8 +152,7 @@ async function headImportance(loaded, asked, pause) {
   return { ...kindsOf((kind) => found[kind].map((heads) => heads.map(rounded))), ...aboutBaseline(baseline) };
 }
 
-// What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
-// muted that it needs most.
+// For In short: answers of other instruments, and the translation without each of the heads that it needs most.
 async function summaryOf(loaded, asked, pause) {
   const { model, tokenizers } = loaded.translator;
   const { parameters, network } = model;
@@ -223,9 +220,8 @@ function stepOf({ step, ids }) {
   throw fault('There is no step {step}; the last one is {last}.', { step, last: ids.length - 1 });
 }
 
-function traceOf(translator, { text, ids }) {
-  return pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
-}
+const traceOf = (translator, { text, ids }) =>
+  pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
 
 function beams({ translator }, asked) {
   const { tokenizers } = translator;

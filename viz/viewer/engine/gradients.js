@@ -4,8 +4,7 @@
 import { kindsOf } from '../domain/payload.js';
 import { EPSILON, slopeOf } from './network.js';
 
-// d number / d gate of each head, [layer][head] by kind, for the stacks of a trace. `direction` is the gradient of the number
-// at the decoder's output rows.
+// d number / d gate of each head, [layer][head] by kind. `direction` is the gradient of the number at the decoder's output rows.
 /** @type {(stacks: any, direction: Floats) => ByKind<number[][]>} */
 export function gateGradients({ encoder, decoder }, direction) {
   const found = kindsOf(() => []);

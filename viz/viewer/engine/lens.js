@@ -63,9 +63,7 @@ function wordsOf(model, ids, states) {
   };
 }
 
-function normed({ network }, side, x) {
-  return network.preNorm ? normalise(x, network[`${side}Norm`]) : x;
-}
+const normed = ({ network }, side, x) => (network.preNorm ? normalise(x, network[`${side}Norm`]) : x);
 
 // The cosine of each state and the last one of its row, after the norm, [layer][row].
 function nearness(model, states) {

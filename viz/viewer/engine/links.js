@@ -40,9 +40,8 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
 const wordsOf = (tokens) => groupsOf(tokens, true).filter(({ token }) => token.word !== null);
 
 // All that the tokens of one word read from the tokens of another.
-function totalOf(weights, row, column) {
-  return sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
-}
+const totalOf = (weights, row, column) =>
+  sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
 
 // The links by which each word of the translation chooses a source word, and by which each source word chooses.
 function choicesOf(weights, rows, columns) {

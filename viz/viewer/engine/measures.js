@@ -1,5 +1,4 @@
-// Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
-// where it comes from.
+// Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means.
 
 import { KINDS } from '../domain/payload.js';
 import { entropy, rounded, sum } from '../domain/math.js';
@@ -24,8 +23,7 @@ const MEANS = {
   focus_offset: (lines, context) => (isCross(context) ? focusOffsetOf(lines, context.words, context.mean) : null),
 };
 
-// The measures of all heads of a record by kind and name, [layer][head]. The roles by these definitions. What even rows give
-// each role.
+// The measures of all heads by kind and name, [layer][head], their roles, and what even rows give each role.
 /** @type {(translation: { tokens: any; trace: Trace }, definitions: Definitions) => MeasuredHeads} */
 export function measureHeads(translation, definitions) {
   const { sums: _, ...found } = measuresAndSums(translation, definitions);
@@ -137,9 +135,8 @@ function measuresOf(weights, { rows, columns }, context) {
 }
 
 /** @type {(weights: Float32Array, size: { rows: number; columns: number }) => Float32Array[]} */
-export function linesOf(weights, { rows, columns }) {
-  return Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
-}
+export const linesOf = (weights, { rows, columns }) =>
+  Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
 
 // The focus of each head of cross-attention on the source, and which rows align, [layer][head].
 /** @type {(cross: KindTrace, words: boolean[]) => { focus: number[][]; offsets: number[][] }} */

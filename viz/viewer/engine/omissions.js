@@ -35,9 +35,8 @@ export function missingWords(translation) {
 }
 
 // Minus the log-probability of </s>: much where the model expected more.
-function surpriseOfEnd({ tokens: { predicted }, logProbabilities }) {
-  return predicted.at(-1).text === '</s>' ? -logProbabilities.at(-1) : 0;
-}
+const surpriseOfEnd = ({ tokens: { predicted }, logProbabilities }) =>
+  predicted.at(-1).text === '</s>' ? -logProbabilities.at(-1) : 0;
 
 function headsOfMostFocus(focus) {
   const ranked = headsWith({ cross: focus }).sort((one, other) => other.value - one.value);
@@ -45,9 +44,8 @@ function headsOfMostFocus(focus) {
 }
 
 // The rows of a head that align a word of the translation: they predict the word or, with an offset of −1, read it.
-function rowsOf({ predicted, read }, offset) {
-  return (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
-}
+const rowsOf = ({ predicted, read }, offset) =>
+  (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
 
 function largestWeights({ heads, rows: size, columns, weights }, layer, head, rows) {
   const start = (layer * heads + head) * size;

@@ -1,5 +1,4 @@
-// Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
-// instead of compressed text.
+// Writes a translation in the format of viz/payload.py, with raw 16-bit codes of the weights instead of compressed text.
 
 import { rounded } from '../domain/math.js';
 import { SCALE, kindsOf } from '../domain/payload.js';
@@ -11,8 +10,7 @@ import { inEnglish } from '../locales/language.js';
 
 const UNIT = 1e-4; // the last digit that the page shows
 
-// `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
-// viz/static/settings.py.
+// `identity` has the model's name, title and languages, `asked` the request; `settings` come from viz/static/settings.py.
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const [source, target] = translation.languages ?? [identity.source, identity.target];

@@ -1,5 +1,4 @@
-// Whether the weights tell the truth: removes the strongest cells of a row in five rankings and measures a word's probability, as
-// model/analysis/faithfulness.py defines it.
+// Whether the weights tell the truth: a word's probability without the strongest cells, as model/analysis/faithfulness.py.
 
 import { dot, rounded, sum } from '../domain/math.js';
 import { copiesTogether, headVectors, hiddenWith } from './analysis.js';

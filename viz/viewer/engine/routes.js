@@ -120,8 +120,7 @@ function strongestHead(parts, y) {
   return best === parts.length - 1 ? null : best;
 }
 
-// The shares of the parts in a connection: what y loses without all parts is divided, dimension by dimension, in proportion to
-// the values of the parts.
+// The shares of the parts in a connection: what y loses without them is divided in each dimension in proportion to their values.
 function splitOf(parts, y) {
   const total = new Float64Array(y.length);
   for (const part of parts) if (part) add(total, part, 1);

@@ -30,8 +30,7 @@ export function search(model, cross, asked) {
   return { found: beam.length > 0 ? [{ ids: beam[0].tokens }] : found, nodes };
 }
 
-// The hypothesis that has read <s> and the forced tokens: its tokens, its log-probability up to each of them, what its
-// steps predict, its cache and its node.
+// The hypothesis that has read <s> and the forced tokens: tokens, log-probability up to each, predictions, cache and node.
 function startOf(model, sequence, forced, { alpha, trace }, nodes) {
   const read = [BOS_ID, ...forced];
   const rows = read.map((_, position) => ({ sequence, position }));

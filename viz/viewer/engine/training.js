@@ -22,8 +22,7 @@ export function createTraining(probes, log, sentences) {
   return { tensors, parts, steps, sentences: pairs, ...curvesOf(log, sentences) };
 }
 
-// The parts of the training with another vocabulary, by their last step; one has a title if the next part has other
-// languages.
+// The parts with another vocabulary, by their last step; a part has a title if the next one has other languages.
 /** @type {(record: any, identity: any) => any[]} */
 export function earlierParts({ parts }, identity) {
   const own = [identity.source, identity.target];
@@ -33,8 +32,7 @@ export function earlierParts({ parts }, identity) {
   });
 }
 
-// Whether the record begins with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py
-// decides.
+// Whether the record begins with a trained model, as `Probes.begin_trained` of model/storage/probes.py decides.
 /** @type {(record: any, tokenizers: Tokenizers) => boolean} */
 export function beginsTrained({ tensors, parts }, { target }) {
   const [{ prefix, steps, sentences, vocabulary = target.size }] = parts;
@@ -89,9 +87,8 @@ function pairOf(sentences, place) {
 }
 
 /** @type {(record: any, tokenizers: Tokenizers, asked: { sentence: number }, definitions: Definitions) => any} */
-export function trainingHeads(record, tokenizers, { sentence }, definitions) {
-  return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
-}
+export const trainingHeads = (record, tokenizers, { sentence }, definitions) =>
+  record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
 
 // One sentence at one step as a translation, whose tokens were all given.
 /** @type {(record: any, tokenizers: Tokenizers, asked: { step: number; sentence: number }) => any} */

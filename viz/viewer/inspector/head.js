@@ -46,9 +46,7 @@ function studied(state) {
 }
 
 // The names of the open definitions, which stay open on the next head.
-function openNames(node) {
-  return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
-}
+const openNames = (node) => new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
@@ -125,9 +123,7 @@ function roleOfOne(state, one, role) {
 }
 
 // "previous token 63 %".
-function shareOfRole({ role, value }) {
-  return say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
-}
+const shareOfRole = ({ role, value }) => say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
 
 // The role over the corpus: the share of the same role, or the other role, pale where this sentence has no case of it.
 function studiedRole(state, one, here) {
@@ -163,8 +159,7 @@ function studiedRole(state, one, here) {
   return [note(studied(state), ' ', found)];
 }
 
-// How clear a role is in this sentence and over the corpus, by what its measure counts; payloads of release 0.2 have no sentence
-// for it.
+// How clear a role is here and over the corpus, by what its measure counts; payloads of release 0.2 have no sentence for it.
 function bothShares({ definitions, measures }, study, one, role) {
   const { measure } = definitions.roles[role];
   const { comparison = '' } = definitions.measures.find(({ name }) => name === measure);
@@ -178,9 +173,8 @@ function ofEvenRows({ even }, kind, role) {
   return share > 0 ? [' ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
-function evidenceHere({ definitions, measures }, [kind, layer, head], role) {
-  return evidenceOf(definitions, role, kind, (name) => measures[kind][String(name)][layer][head]) ?? 0;
-}
+const evidenceHere = ({ definitions, measures }, [kind, layer, head], role) =>
+  evidenceOf(definitions, role, kind, (name) => measures[kind][String(name)][layer][head]) ?? 0;
 
 function roleName(record, role) {
   const name = tell(role);

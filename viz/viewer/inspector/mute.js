@@ -1,5 +1,4 @@
-// The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
-// all heads matter.
+// The panel What if: which heads are muted or give something else, what that changes, and which of all heads matter.
 
 import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
 import { askImportance } from '../transport/effects.js';

@@ -39,9 +39,8 @@ export function readersOf(store, shown) {
   );
 }
 
-function isShown({ layer, head }, shown) {
-  return shown.layer === layer && shown.head === head && shown.selection.length === 0;
-}
+const isShown = ({ layer, head }, shown) =>
+  shown.layer === layer && shown.head === head && shown.selection.length === 0;
 
 function lineOf(store, kind, one, shown) {
   const { layer, head, value } = one;

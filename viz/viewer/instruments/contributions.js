@@ -64,8 +64,7 @@ function contributionsOf(state) {
   return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
 }
 
-// The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
-// two words.
+// The id of the other word: an alternative at this step, or the word of the other side. Both sides are about the same two words.
 /** @type {(state: State) => number | null} */
 export function otherWord(state) {
   const { record, step, other, side } = state;
@@ -100,8 +99,7 @@ function chooserOf(store, state) {
   );
 }
 
-// The lead of A's word in A plus the lead of B's word in B: how much each part helps to write A's word in A and B's word in B.
-// Null until B has answered.
+// The lead of A's word in A plus the lead of B's word in B, part by part. Null until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (

@@ -55,9 +55,7 @@ function valueOfChosen(state, values) {
   return `${valueText(state, [kind, layer, head], values[kind][layer][head])}. `;
 }
 
-function valueText(state, one, value) {
-  return say('{head}: {role}', { head: fullName(state, one), role: signed(value) });
-}
+const valueText = (state, one, value) => say('{head}: {role}', { head: fullName(state, one), role: signed(value) });
 
 function gridOf(store, state, kind, table, most, readout) {
   const heads = table[0].length;

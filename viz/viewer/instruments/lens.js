@@ -185,11 +185,8 @@ function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
 
 // Whether the Jacobian lens is right more often than the logit lens, over many sentences.
 /** @type {(answer: any) => boolean} */
-function isJacobianFirst({ jacobian, measured }) {
-  return Boolean(jacobian) && sum(measured.decoder.jacobian) > sum(measured.decoder.direct);
-}
+const isJacobianFirst = ({ jacobian, measured }) =>
+  Boolean(jacobian) && sum(measured.decoder.jacobian) > sum(measured.decoder.direct);
 
 // An answer of the lens with the words of that lens.
-export function firstLens(answer) {
-  return isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer;
-}
+export const firstLens = (answer) => (isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer);

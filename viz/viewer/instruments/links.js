@@ -147,8 +147,7 @@ const isSameHead = (best, taught) => Boolean(taught && best.head) && sameHead(be
 
 const nameOf = ({ head }) => head && `${head[1] + 1}.${head[2] + 1}`;
 
-// The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
-// is closed or not answered.
+// The links that the strip shows in place of the arcs, and the person's own; null while the question is closed or unanswered.
 /** @type {(state: State) => (Way & { gold: Link[] | null }) | null} */
 export function shownLinks(state) {
   if (!state.questions.includes('links')) return null;
@@ -189,6 +188,4 @@ export function wayOf(answer, wanted) {
 }
 
 /** @type {(links: Link[], link: Link) => boolean} */
-export function hasLink(links, [source, target]) {
-  return links.some((link) => link[0] === source && link[1] === target);
-}
+export const hasLink = (links, [source, target]) => links.some((link) => link[0] === source && link[1] === target);

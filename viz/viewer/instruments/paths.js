@@ -5,14 +5,11 @@
 // The connections that carry at least this share of the word, each with its ends: nodes "stack level place". Levels count
 // upwards, from 0 for the tokens that a stack reads; a layer of the decoder has one for each of its two attentions.
 /** @type {(answer: { connections: Connection[] }, leastFlow: number, layers: number) => Path[]} */
-export function pathsOf({ connections }, leastFlow, layers) {
-  return connections.filter(({ flow }) => flow >= leastFlow).map((one) => withEnds(one, layers));
-}
+export const pathsOf = ({ connections }, leastFlow, layers) =>
+  connections.filter(({ flow }) => flow >= leastFlow).map((one) => withEnds(one, layers));
 
 /** @type {(one: Connection, layers: number) => Path} */
-function withEnds(one, layers) {
-  return { ...one, from: nodeName(startOf(one, layers)), to: nodeName(endOf(one)) };
-}
+const withEnds = (one, layers) => ({ ...one, from: nodeName(startOf(one, layers)), to: nodeName(endOf(one)) });
 
 /** @type {(one: Connection) => PathNode} */
 function endOf({ kind, layer, row }) {

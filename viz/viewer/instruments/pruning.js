@@ -66,9 +66,10 @@ function answerOf(store, removal, chosen, again) {
 }
 
 /** @type {() => [string, string][]} */
-function groups() {
-  return [['all', say('All')], ...KINDS.map((kind) => /** @type {[string, string]} */ ([kind, kindName(kind)]))];
-}
+const groups = () => [
+  ['all', say('All')],
+  ...KINDS.map((kind) => /** @type {[string, string]} */ ([kind, kindName(kind)])),
+];
 
 const removedText = (count) => sayCount(count, '{count} head removed', '{count} heads removed');
 

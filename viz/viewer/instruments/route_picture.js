@@ -41,8 +41,7 @@ export function layoutOf(places, layers, width = WIDTH) {
   };
 }
 
-// `choose(one)` is called for the line of a head that the person chooses, `show(one)` for a line under the pointer or with
-// the focus.
+// `choose(one)` is called for the line of a head that is chosen, `show(one)` for a line under the pointer or with the focus.
 /** @type {(drawn: { record: TranslationRecord; paths: Path[]; layout: any; step: number }, choose: (one: Path) => void, show?: (one: Path) => void) => SVGElement} */
 export function pictureOf({ record, paths, layout, step }, choose, show = (_one) => {}) {
   const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${layout.width} ${layout.height}`, role: 'group' });

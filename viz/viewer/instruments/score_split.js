@@ -1,5 +1,4 @@
-// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
-// key.
+// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the key.
 
 import { ofPinnedCell } from '../state/questions.js';
 import { createButton, element } from '../drawing/dom.js';
@@ -62,9 +61,7 @@ function groupName({ name, kind, layer }) {
   return name === 'bias' ? say('biases') : tell(name);
 }
 
-function partName(part) {
-  return part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part);
-}
+const partName = (part) => (part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part));
 
 function strongestPairs(queries, keys, matrix) {
   const pairs = matrix.flatMap((line, row) => line.map((value, column) => ({ row, column, value })));

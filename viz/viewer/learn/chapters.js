@@ -1,5 +1,4 @@
-// The chapters of Learn: what each one asks and explains, where it begins, two things to do that the page can check, and what
-// was learned.
+// The chapters of Learn: what each one asks and explains, where it begins, two tasks that the page checks, and what was learned.
 
 import { isAllowed, matrixOf } from '../domain/payload.js';
 import { headsWith, mostFocused } from '../domain/heads.js';

@@ -210,9 +210,8 @@ function createHeader(learn, number) {
   return element('header', {}, label, learn.clock, createFold(learn.panel), end);
 }
 
-function isGuessing({ progress }, number) {
-  return number !== null && number <= CHAPTERS.length && !(number in progress.get().guesses);
-}
+const isGuessing = ({ progress }, number) =>
+  number !== null && number <= CHAPTERS.length && !(number in progress.get().guesses);
 
 // First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
 /** @type {(learn: any, number: number, record: TranslationRecord) => Element[]} */
@@ -261,8 +260,7 @@ function paragraphsOf(texts, { taught, model }) {
   return texts.filter((text) => taught || !text.includes('{head}')).map((text) => tell([text, values]));
 }
 
-// What was guessed, and what the picture says. `distance` is that from the right answer, because another word of the person
-// has other letters.
+// What was guessed, and what the picture says. `distance` is from the right answer: another word has other letters.
 function createGuessed(guess, record, distance) {
   const answer = answerAt(guess, record, rightOf(guess, record) + distance);
   const isRight = distance === 0;

@@ -141,9 +141,8 @@ function givenOf(question, chosen) {
   return element('p', {}, answer === right ? `✓ ${answer}` : `✗ ${answer} → ${right}`);
 }
 
-function roomFor(lines) {
-  return element('div', { class: 'hl-room' }, ...Array.from({ length: lines }, () => element('span')));
-}
+const roomFor = (lines) =>
+  element('div', { class: 'hl-room' }, ...Array.from({ length: lines }, () => element('span')));
 
 function keyOf({ learned }, questions, record) {
   const item = (question) =>

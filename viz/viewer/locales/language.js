@@ -7,8 +7,7 @@ const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
 const UNTRANSLATED = '.headlight, #hl-prefix, #hl-examples, #hl-language option, textarea, pre, script, style';
 const SCORE = /^(\d+\.\d M|[a-z]+ \d+\.\d)$/i; // a part of a title: the size, or a score
-// The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
-// decimals.
+// The place of a value in a text, with a format of Python: "," groups thousands, ".2f" writes two decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
@@ -109,9 +108,8 @@ function isQuoted(pieces, place) {
 
 // A text that came with data: a text without values, or [text, values] from model/errors.py.
 /** @type {(said: Said) => string} */
-export function tell(said) {
-  return typeof said === 'string' ? translated(said) : fill(translated(said[0]), said[1]).join('');
-}
+export const tell = (said) =>
+  typeof said === 'string' ? translated(said) : fill(translated(said[0]), said[1]).join('');
 
 // The title of a model, such as "German → English · 9.9 M", with its languages and numbers as the page writes them.
 /** @type {(title: string) => string} */

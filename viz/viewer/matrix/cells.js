@@ -132,8 +132,7 @@ function tiled(context, theme, draw) {
   return context.createPattern(tile, 'repeat');
 }
 
-// What the colour map means, as text: the name of the value with the number at the low end, and the number at the high end with
-// its unit.
+// What the colour map means: the name of the value with the number at the low end, and the number at the high end with its unit.
 export function scaleEnds({ high, value }, { scale }) {
   const most = scale === 'row' ? say('row max') : localNumber(String(Number(high.toFixed(2))));
   const low = value.isSigned ? `−${most}` : '0';

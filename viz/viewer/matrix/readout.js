@@ -92,8 +92,7 @@ function allowedIn(grid, row) {
     .length;
 }
 
-// Only rows of weights add up to 1 and have an entropy; rows of a running memory do so with what comes from nothing. The hidden
-// share is always written.
+// Only rows of weights add up to 1 and have an entropy; rows of a running memory do so with what comes from nothing.
 function rowFacts(grid, row) {
   const facts = [];
   if (grid.nothing && !grid.isMax) facts.push(` · ${say('from nothing {share}', { share: fixed(grid.nothing[row]) })}`);

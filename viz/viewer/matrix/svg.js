@@ -75,9 +75,7 @@ function longest(names) {
   );
 }
 
-function words(x, y, text, attributes) {
-  return shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
-}
+const words = (x, y, text, attributes) => shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
 
 function cellsOf(grid, state) {
   const { css, ink } = palette(state.theme, mapOf(grid));
@@ -163,9 +161,7 @@ export function notesOf(state) {
   ].filter(Boolean);
 }
 
-function sentenceOf({ source_text: source, text }) {
-  return `${isolated(readable(source))} → ${isolated(readable(text))}`;
-}
+const sentenceOf = ({ source_text: source, text }) => `${isolated(readable(source))} → ${isolated(readable(text))}`;
 
 function hatch(inks) {
   const place = { patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' };
@@ -185,9 +181,8 @@ function dots(inks) {
   );
 }
 
-export function svgText(svg) {
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
-}
+export const svgText = (svg) =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 
 // The same picture as a PNG with twice the resolution, or less where it is too large. An exported file may load data URLs only.
 export async function pngOf(svg) {

@@ -60,6 +60,4 @@ function totalsOf({ rows, columns, values }) {
   return totals;
 }
 
-function cellText({ value, values, status }, cell) {
-  return hasValue(status[cell]) ? value.text(values[cell]) : '–';
-}
+const cellText = ({ value, values, status }, cell) => (hasValue(status[cell]) ? value.text(values[cell]) : '–');

@@ -105,9 +105,7 @@ export function createToolbar(client, table) {
   );
 }
 
-function isReduced({ head, selection, reduce }, wanted) {
-  return (head === null || selection.length > 0) && reduce === wanted;
-}
+const isReduced = ({ head, selection, reduce }, wanted) => (head === null || selection.length > 0) && reduce === wanted;
 
 // For one head: shows all heads of its layer. For all heads: goes back to one head, or changes how they are reduced.
 function reduceTo(state, reduce) {

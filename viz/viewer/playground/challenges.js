@@ -82,6 +82,5 @@ export function createChallenges(begin) {
   };
 }
 
-function isRecord([name, score]) {
-  return Object.hasOwn(CHALLENGES, name) && (name === 'broken' ? typeof score === 'string' : Number.isFinite(score));
-}
+const isRecord = ([name, score]) =>
+  Object.hasOwn(CHALLENGES, name) && (name === 'broken' ? typeof score === 'string' : Number.isFinite(score));

@@ -129,9 +129,8 @@ const isProbed = (steps) => steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2
 
 export const shareRight = (training) => shareOf(rightByLength(training));
 
-function shareOf(lengths) {
-  return sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
-}
+const shareOf = (lengths) =>
+  sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
 
 // The share of words written without an error by their number of letters: [letters, share, count of words] each. A word is right
 // if each of its letters is the likeliest after the right letters before it.

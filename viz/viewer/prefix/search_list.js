@@ -1,5 +1,4 @@
-// A list with a search box: the combobox of the WAI-ARIA Authoring Practices. It shows the chosen name; what a person types
-// filters the list.
+// A list with a search box: the combobox of the WAI-ARIA Authoring Practices. It shows the chosen name; typing filters the list.
 
 import { element } from '../drawing/dom.js';
 import { say, sayCount } from '../locales/language.js';

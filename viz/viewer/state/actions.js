@@ -123,9 +123,7 @@ export function showRecord(opened, record) {
 }
 
 /** @type {(ablation: Ablation) => Ablation} */
-export function withoutRow(ablation) {
-  return ablation.row === null ? ablation : { ...ablation, row: null };
-}
+export const withoutRow = (ablation) => (ablation.row === null ? ablation : { ...ablation, row: null });
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
 /** @type {(state: Pick<State, 'trainings' | 'beside'>, name: string) => Changes} */
@@ -148,15 +146,12 @@ export function openView(state, record, { type, label, ...details }) {
 }
 
 /** @type {(state: State) => Changes} */
-export function closeView(state) {
-  return state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
-}
+export const closeView = (state) =>
+  state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
 
 // Goes back to the model's own translation and restores the choices from before.
 /** @type {(state: { shown: OpenedView | null }) => Changes} */
-export function goHome({ shown }) {
-  return shown ? { ...shown.choices, shown: null, hover: null, error: null } : {};
-}
+export const goHome = ({ shown }) => (shown ? { ...shown.choices, shown: null, hover: null, error: null } : {});
 
 // Changes one of the state's views, also when it is not on screen.
 /** @type {(state: State, view: View, changes: Partial<View>) => Changes} */
@@ -193,9 +188,8 @@ export function sameHeads(one, other) {
 
 // Whether two records are of the same sentence and the same translation, so that links between their words agree.
 /** @type {(one: TranslationRecord | null, other: TranslationRecord) => boolean} */
-function sameWords(one, other) {
-  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
-}
+const sameWords = (one, other) =>
+  one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
 
 // Shows one head, of any kind.
 /** @type {(state: State | EmptyState, head: Head) => Changes} */
@@ -207,8 +201,7 @@ export function showHead(state, [kind, layer, head]) {
 /** @type {(head: { kind: Kind; layer: number; head: number }) => Pick<State, 'kind' | 'layer' | 'head' | 'lastHead' | 'selection'>} */
 export const headOf = ({ kind, layer, head }) => ({ kind, layer, head, lastHead: head, selection: NO_HEADS });
 
-// The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
-// word of its own.
+// The head that was taught to align, or the head with the largest source focus: each of its rows reads a word of its own.
 /** @type {(record: TranslationRecord) => { kind: Kind; layer: number; head: number }} */
 export function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };

@@ -44,9 +44,7 @@ function titleOfSelection(state, names, isMax) {
 
 // The name of one head: "layer 3, head 6".
 /** @type {(layer: number, head: number) => string} */
-export function headName(layer, head) {
-  return say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
-}
+export const headName = (layer, head) => say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
 
 // The name of a head of any kind: "Cross, layer 3, head 6".
 /** @type {(head: Head) => string} */

@@ -68,17 +68,13 @@ export function sortedHeads(state) {
   return all.sort((one, other) => value(other) - value(one));
 }
 
-// How dark the mark of a head is, from 0 to 1: how much less likely the translation is without the head, on one scale for all
-// sentences, which is logarithmic.
+// How dark the mark of a head is, 0 to 1: how much less likely the translation is without it, on one logarithmic scale for all.
 /** @type {(changes: ByKind<number[][]>, head: Head) => number} */
-export function darknessOf(changes, [kind, layer, head]) {
-  return darknessOfFactor(Math.exp(-changes[kind][layer][head]));
-}
+export const darknessOf = (changes, [kind, layer, head]) => darknessOfFactor(Math.exp(-changes[kind][layer][head]));
 
 /** @type {(factor: number) => number} */
-export function darknessOfFactor(factor) {
-  return Math.min(1, Math.max(0, Math.log(factor) / Math.log(MARKED[MARKED.length - 1])));
-}
+export const darknessOfFactor = (factor) =>
+  Math.min(1, Math.max(0, Math.log(factor) / Math.log(MARKED[MARKED.length - 1])));
 
 // Warnings about a sentence that is far from what the model was trained on.
 /** @type {(record: TranslationRecord, about: { trained?: { tokens: number; pieces: number } }) => string[]} */

@@ -7,9 +7,8 @@ export const LONGEST_NAME = 255; // of the directory of a model
 export const LONGEST_TEXT = 2000;
 
 /** @type {(address: string) => URLSearchParams} */
-export function parse(address) {
-  return new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
-}
+export const parse = (address) =>
+  new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
 
 /** @type {(parameters: { [name: string]: any }) => string} */
 export const hashOf = (parameters) => `#${new URLSearchParams(parameters)}`;
@@ -30,9 +29,8 @@ export const index = (parameters, name) => placeOf(parameters.get(name) ?? '');
 
 // A number, at least and at most these.
 /** @type {(text: string, least: number, most: number) => number | null} */
-export function numberOf(text, least, most) {
-  return /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
-}
+export const numberOf = (text, least, most) =>
+  /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
 
 // Ids of tokens.
 /** @type {(text: string | null) => number[] | null} */

@@ -12,9 +12,8 @@ export function ofPinnedCell(state) {
 
 // Whether the last answer is about what is asked now.
 /** @type {(state: State, name: string, question: Question) => boolean} */
-export function isAnswered({ answers }, name, question) {
-  return Boolean(answers[name]) && sameQuestion(answers[name].question, question);
-}
+export const isAnswered = ({ answers }, name, question) =>
+  Boolean(answers[name]) && sameQuestion(answers[name].question, question);
 
 /** @type {(one: any, other: any) => boolean} */
 export const sameQuestion = (one, other) => JSON.stringify(one) === JSON.stringify(other);

@@ -13,8 +13,7 @@ const OWN = ['busy', 'waiting', 'error', 'browsed', ...VIEW_FIELDS]; // what B d
 const SPOTS = ['hover', 'pin'];
 const statesOfB = new WeakMap(); // by the one state
 
-// The view of B with a record: its `question`, its `heads`, and what B does not share with A. A step of a training has the
-// fields of openView, too.
+// The view of B: its `question`, its `heads`, and what B does not share with A; a step of a training also has openView's fields.
 /** @type {(state: State, question: Question, record: TranslationRecord | null) => any} */
 export function createBesideView(state, question, record) {
   const { beside } = state;

@@ -34,8 +34,7 @@ export function drawArcs(parts, grid, state) {
   arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
 }
 
-// Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the
-// person, look different.
+// Word links in place of the arcs: lines between the middles of words. Links of the way alone or the person alone look different.
 export function drawLinks(parts, record, { links, gold }) {
   const { arcs, chips, body } = parts;
   arcs.setAttribute('width', body.offsetWidth);

@@ -115,8 +115,7 @@ function writeName({ analysed, beside, more }, state) {
   analysed.textContent = analysed.title = nameOfShown(state);
 }
 
-// What is on screen in place of the translation of the person's sentence; empty for that translation. While two sides
-// are on screen, each is named.
+// What is on screen in place of the translation of the person's sentence, if anything; of two sides, each is named.
 function nameOfShown(state) {
   const { record } = state;
   const side = sideOf(state);
@@ -152,9 +151,8 @@ function redraw(parts, state) {
 }
 
 // The code of a language as HTML has it; empty for other codes, such as the codes of models of letters.
-function languageTag(code = '') {
-  return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
-}
+const languageTag = (code = '') =>
+  /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
 
 function drawTokens({ text, given, notices, chips, legend }, state) {
   const { record, theme, words } = state;
@@ -275,9 +273,7 @@ function moveFocus(event, button) {
 }
 
 // The strip shows the weights of its own side, also while the matrix shows the difference of both.
-function ownGrid(state) {
-  return shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
-}
+const ownGrid = (state) => shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
 
 function light(parts, state) {
   const grid = ownGrid(state);
@@ -292,9 +288,8 @@ function light(parts, state) {
 }
 
 // The source word that waits for a word of the translation.
-function chipsOfWord({ chips }, { record }, word) {
-  return [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
-}
+const chipsOfWord = ({ chips }, { record }, word) =>
+  [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
 
 function scrollToPin({ scroll, chips }, state, before) {
   const { kind, pin } = state;

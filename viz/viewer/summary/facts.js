@@ -77,9 +77,7 @@ function nameOf({ places, text }, tokens) {
 const hasLetters = ({ text }) => /\p{L}/u.test(text);
 
 // The probability of all tokens of a word together.
-function chanceOf({ log_probabilities: chances }, { places }) {
-  return Math.exp(sum(places.map((step) => chances[step])));
-}
+const chanceOf = ({ log_probabilities: chances }, { places }) => Math.exp(sum(places.map((step) => chances[step])));
 
 // The word of the source in the most pieces, if the model knows it only in short ones. The digits of a number are none.
 function spelledWord({ tokens }, { source }) {

@@ -235,9 +235,7 @@ const chanceText = (probability) => numberText(percent(probability));
 
 const listOf = (pieces) => pieces.map((piece) => visible(piece).trim()).join(' · ');
 
-function joined(nodes) {
-  return element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
-}
+const joined = (nodes) => element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
 
 // The buttons in the sentences: what each names, and the view that it opens.
 function openersOf(client, node) {

@@ -4,14 +4,12 @@ import { createButton, element, readable, visible } from '../drawing/dom.js';
 import { continues, isOfLetters } from '../domain/payload.js';
 import { say } from '../locales/language.js';
 
-export function wordButton(word, title, onclick) {
-  return createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
-}
+export const wordButton = (word, title, onclick) =>
+  createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
 
 // One of several equal words has its number in the sentence.
-function wordName({ name, number }) {
-  return number === undefined ? readable(name) : say('{word} (no. {number})', { word: readable(name), number });
-}
+const wordName = ({ name, number }) =>
+  number === undefined ? readable(name) : say('{word} (no. {number})', { word: readable(name), number });
 
 export const quoted = (word) => element('strong', {}, element('bdi', {}, wordName(word)));
 

@@ -84,9 +84,7 @@ export function createClient(store, ask) {
   return client;
 }
 
-export function noModel() {
-  return say('This file has no model. Its first line leads to Headlight, which can do this.');
-}
+export const noModel = () => say('This file has no model. Its first line leads to Headlight, which can do this.');
 
 // Why a request is not possible now, in one sentence; null when it is possible.
 /** @type {(client: Client, name: string) => string | null} */

@@ -80,9 +80,8 @@ export function showMuted({ store }, { record, heads, ablation }) {
 }
 
 /** @type {(client: Client, step: number, id: number) => Promise<void>} */
-export function forceToken(client, step, id) {
-  return forceTokens(client, [...targetIds(stateOf(client.store).record).slice(0, step), id]);
-}
+export const forceToken = (client, step, id) =>
+  forceTokens(client, [...targetIds(stateOf(client.store).record).slice(0, step), id]);
 
 /** @type {(client: Client, forced: number[]) => Promise<void>} */
 export async function forceTokens(client, forced) {

@@ -12,9 +12,8 @@ export const USUAL = weight; // of a new page, and where another value cannot be
 
 // The value with this name, or with this name in a link of an earlier release; the usual one if there is none.
 /** @type {(name: string | null) => Value} */
-export function valueNamed(name) {
-  return VALUES.find((value) => value.name === name || value.formerNames.includes(String(name))) ?? USUAL;
-}
+export const valueNamed = (name) =>
+  VALUES.find((value) => value.name === name || value.formerNames.includes(String(name))) ?? USUAL;
 
 // The value that the person chose. Whether it can be shown now, shownValue says.
 /** @type {(state: { valueName: string }) => Value} */

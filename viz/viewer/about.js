@@ -73,7 +73,6 @@ function shapeOf({ attention }) {
 
 // The rows of the card that the page can say in its language; the other values are free text.
 const isFixed = ([, value]) => Array.isArray(value);
-
 const fixedRowsOf = ({ card = [] }) => card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
 
 function measuredOf({ trained, study }) {

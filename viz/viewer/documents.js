@@ -3,7 +3,7 @@
 
 import { asScriptText, escaped, fromBase64, slug, toBase64 } from './domain/files.js';
 import { forcedIds, taskOf } from './domain/payload.js';
-import { ablationOf } from './state/mutes.js';
+import { ablationOf } from './state/questions.js';
 import { toAddress } from './state/permalink.js';
 import { sourceView } from './state/queries.js';
 import { say, spokenLanguage, spokenTexts } from './locales/language.js';

@@ -23,11 +23,7 @@ interface HeadArray {
   scale: number;
 }
 
-interface Matrix {
-  rows: number;
-  columns: number;
-  values: Float64Array;
-}
+type Matrix = { rows: number; columns: number; values: Float64Array };
 
 interface RoleDefinition {
   definition: string;
@@ -47,10 +43,7 @@ interface Measure {
   digits: number;
   maximum: number | null;
 }
-interface Definitions {
-  measures: Measure[];
-  roles: { [role: string]: RoleDefinition };
-}
+type Definitions = { measures: Measure[]; roles: { [role: string]: RoleDefinition } };
 
 // What even rows give each role of a kind; model/analysis/measures.py: even_evidence.
 type EvenShares = { [role: string]: number };
@@ -88,27 +81,13 @@ interface TranslationRecord extends Task, MeasuredHeads {
 }
 
 // A place of the matrix: a cell, or a row or a column alone. With `token` the row and the column are one token, not a cell.
-interface Spot {
-  row: number | null;
-  column: number | null;
-  token?: boolean;
-  step?: number;
-}
+type Spot = { row: number | null; column: number | null; token?: boolean; step?: number };
 
 // A token of the strip.
-interface PlaceInStrip {
-  side: 'source' | 'target';
-  place: number;
-}
+type PlaceInStrip = { side: 'source' | 'target'; place: number };
 
 // A cell of one head.
-interface Cell {
-  kind: Kind;
-  layer: number;
-  head: number;
-  row: number;
-  column: number;
-}
+type Cell = { kind: Kind; layer: number; head: number; row: number; column: number };
 
 // Texts of the page. A value of a text may be a text that is translated itself. A catalogue has a form for each plural
 // category of its language where the text is about a count.
@@ -122,38 +101,18 @@ type Attributes = { [name: string]: any };
 type Child = Node | string | null | undefined;
 
 // A request: what is done, and its fields. The answer has a form of its own for each; see viz/server/fields.py.
-interface Question {
-  do: string;
-  [field: string]: any;
-}
+type Question = { do: string; [field: string]: any };
 type Answer = any;
-interface Asked {
-  question: Question;
-  answer: Answer | null;
-}
+type Asked = { question: Question; answer: Answer | null };
 
-interface Ablation {
-  baseline: 'zero' | 'mean' | 'sentence';
-  sentence: string;
-  row: number | null;
-}
+type Ablation = { baseline: 'zero' | 'mean' | 'sentence'; sentence: string; row: number | null };
 // What muted heads gave, in the answer about an outcome.
 type MuteBaseline =
   | { name: 'zero' }
   | { name: 'mean'; sentences: number }
   | { name: 'sentence'; translation: string; rows: ByKind<number> };
-interface SideB {
-  by: 'model' | 'step' | 'sentence' | null;
-  with: string;
-  to: string;
-  separate: boolean;
-}
-interface Reference {
-  label: string;
-  own?: string;
-  record: TranslationRecord;
-  heads?: readonly Head[];
-}
+type SideB = { by: 'model' | 'step' | 'sentence' | null; with: string; to: string; separate: boolean };
+type Reference = { label: string; own?: string; record: TranslationRecord; heads?: readonly Head[] };
 
 // One record and the answers about it; EMPTY_VIEW of state/store.js describes the fields.
 interface ViewFields {
@@ -437,12 +396,7 @@ interface Page {
 
 // Word links: instruments/links.js. A way is one of the ways in which they are found.
 type Link = [source: number, target: number];
-interface Way {
-  name: string;
-  label: string;
-  links: Link[];
-  error: number | null;
-}
+type Way = { name: string; label: string; links: Link[]; error: number | null };
 
 // What one position read from another on the way to a word: instruments/routes.js. Of what a position carried itself, head and
 // column are null.
@@ -471,10 +425,7 @@ interface Product {
   scales: Float32Array; // of the outputs
   bias: Float32Array;
 }
-interface Norm {
-  weight: Float32Array;
-  bias: Float32Array;
-}
+type Norm = { weight: Float32Array; bias: Float32Array };
 interface Products {
   matrices: { [name: string]: Product };
   rowOf(matrix: Product, row: number): Float32Array;
@@ -503,30 +454,16 @@ interface Network {
   output: Product;
 }
 type Floats = Float32Array | Float64Array;
-interface Vector {
-  array: Float32Array;
-  start: number;
-}
+type Vector = { array: Float32Array; start: number };
 // Numbers with their gradients.
-interface Variable {
-  value: Floats;
-  gradient: Floats;
-}
+type Variable = { value: Floats; gradient: Floats };
 // Keys and values of a layer: the key of position p begins at start + p * stride, its value d_model numbers later.
 interface Memory extends Vector {
   stride: number;
 }
 // What the decoder reads of one sentence.
-interface CrossMemory {
-  length: number;
-  hidden?: number[];
-  layers: Memory[];
-}
-interface Sequence {
-  cross: CrossMemory;
-  gates: Gates | null;
-  layers: Memory[];
-}
+type CrossMemory = { length: number; hidden?: number[]; layers: Memory[] };
+type Sequence = { cross: CrossMemory; gates: Gates | null; layers: Memory[] };
 type Row = { sequence: Sequence; position: number };
 interface KindTrace {
   layers: number;
@@ -543,11 +480,7 @@ type Trace = ByKind<KindTrace> & {
   last: { [stack in Stack]: Float32Array | null }; // the rows after the last layer, before its norm
   keep?(kind: Kind, queries: Memory, memory: Memory, outputs: Float32Array): void;
 };
-interface Tensor {
-  type: string;
-  shape: number[];
-  bytes: Uint8Array;
-}
+type Tensor = { type: string; shape: number[]; bytes: Uint8Array };
 interface Tokenizer {
   size: number;
   piece(id: number): string;

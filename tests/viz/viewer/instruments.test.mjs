@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { drawLink, wayOf, waysOf } from '../viewer/instruments/links.js';
 import { otherWord } from '../viewer/instruments/contributions.js';
-import { isOutcome, muteQuestion } from '../viewer/state/mutes.js';
+import { isOutcome, muteQuestion } from '../viewer/state/questions.js';
 import { toggleQuestion } from '../viewer/state/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/domain/survey.js';
 import { CHOICES } from '../viewer/state/store.js';

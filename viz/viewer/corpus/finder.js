@@ -187,7 +187,6 @@ function pictureOf(store, points, ends, box, narrow) {
 }
 
 const distance = ({ x, y }, spot) => Math.hypot(x - spot.x, y - spot.y);
-
 const rectangle = ({ left, right, top, bottom }) => ({ x: left, y: top, width: right - left, height: bottom - top });
 
 // Calls `done(box, spot)` after a drag; without a box after a click.

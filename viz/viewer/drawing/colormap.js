@@ -47,7 +47,6 @@ function fromOklab([lightness, a, b]) {
 }
 
 const parse = (hex) => [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
-
 const between = (from, to, share) => from.map((value, index) => value + (to[index] - value) * share);
 
 // `steps` colours along the stops, each [red, green, blue].

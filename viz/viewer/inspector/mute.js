@@ -6,7 +6,7 @@ import { showMuted } from '../transport/views.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
 import { forcedIds } from '../domain/payload.js';
-import { baselineGiven, isOutcome } from '../state/mutes.js';
+import { baselineGiven, isOutcome } from '../state/questions.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { closeView, toggleMute, withoutRow } from '../state/actions.js';
 import { importanceOf } from '../state/measures.js';

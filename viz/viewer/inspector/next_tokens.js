@@ -3,7 +3,7 @@
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { differs, showsMuted } from '../state/queries.js';
 import { forceToken, showMuted } from '../transport/views.js';
-import { isOutcome } from '../state/mutes.js';
+import { isOutcome } from '../state/questions.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { continues } from '../domain/payload.js';

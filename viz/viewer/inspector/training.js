@@ -59,7 +59,6 @@ export function createTraining(client) {
 }
 
 const trainingOf = ({ record, trainings }) => trainings[record?.model.name] ?? null;
-
 const noticeOf = (training) => training && tell(training.said ?? training.notice);
 
 function drawNothing(client, node, state) {
@@ -75,7 +74,6 @@ function drawNothing(client, node, state) {
 
 // The step of the slider: the step on screen, or the last step, which is the finished model.
 const stepShown = (state) => trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
-
 const sentenceShown = (state) => trainingStep(state)?.sentence ?? 0;
 
 // The head on screen, for small screens, on which the matrix and the slider are never in sight together.

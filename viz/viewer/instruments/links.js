@@ -144,7 +144,6 @@ export function waysOf({ methods, gold }) {
 }
 
 const isSameHead = (best, taught) => Boolean(taught && best.head) && sameHead(best.head, taught.head);
-
 const nameOf = ({ head }) => head && `${head[1] + 1}.${head[2] + 1}`;
 
 // The links that the strip shows in place of the arcs, and the person's own; null while the question is closed or unanswered.

@@ -7,7 +7,7 @@ import { changedHeads, headName, kindName } from '../state/labels.js';
 import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { showHead, toggleMute } from '../state/actions.js';
-import { isOutcome } from '../state/mutes.js';
+import { isOutcome } from '../state/questions.js';
 import { actionButton, actions, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
 import { pathsOf, placesOf } from './paths.js';
 import { axesOf, layoutOf, pictureOf } from './route_picture.js';

@@ -61,7 +61,6 @@ export function describeView(state) {
 export const plain = (pieces) => pieces.map((piece) => piece.textContent ?? piece).join('');
 
 const soft = (text) => element('span', { class: 'hl-soft' }, text);
-
 const strong = (pieces) => element('strong', {}, ...pieces);
 
 function namesAt(grid, row, column) {
@@ -84,7 +83,6 @@ function describeCell(state, grid, row, column) {
 }
 
 const quantity = ({ value }, number) => `${value.label()} ${value.text(number)}`;
-
 const rowOf = (grid, row) => grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
 
 function allowedIn(grid, row) {

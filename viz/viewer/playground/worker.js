@@ -104,7 +104,6 @@ export function trainOnce(training) {
 
 // Long words are fewer, so that they take no more memory.
 const sizeOf = ({ size = 1 }, words) => Math.ceil(words * size);
-
 const readingOf = ({ mask, last }) => ({ isCausal: mask, onlyLast: last });
 
 function logged(training) {

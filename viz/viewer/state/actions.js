@@ -18,20 +18,8 @@ const RESTORED = [
 
 // What a sentence of In short can change.
 const OPENED = [
-  ...[
-    'kind',
-    'layer',
-    'head',
-    'lastHead',
-    'selection',
-    'valueName',
-    'pin',
-    'words',
-    'mutes',
-    'panel',
-    'step',
-    'questions',
-  ],
+  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'valueName'],
+  ...['pin', 'words', 'mutes', 'panel', 'step', 'questions'],
 ];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.

@@ -9,19 +9,8 @@ import { otherSide } from './sides.js';
 import { focusOf } from './queries.js';
 
 const INPUTS = [
-  'record',
-  'kind',
-  'layer',
-  'head',
-  'selection',
-  'reduce',
-  'valueName',
-  'values',
-  'reference',
-  'hideSpecials',
-  'words',
-  'threshold',
-  'sideB',
+  ...['record', 'kind', 'layer', 'head', 'selection', 'reduce', 'valueName', 'values', 'reference'],
+  ...['hideSpecials', 'words', 'threshold', 'sideB'],
 ];
 const KEPT = 8;
 let lastGrids = []; // { inputs, grid } each: two sides and their difference, now and before
@@ -45,9 +34,7 @@ function ownGrid(state) {
 }
 
 const inputsOf = (state) => [...INPUTS.map((name) => state[name]), recordOfB(state)];
-
 const hasOwnScale = ({ value }) => !value.isShare && !value.isSigned;
-
 const scaleOf = (grid) => (hasOwnScale(grid) ? grid.high : 0);
 
 /** @type {(state: State, before: State) => boolean} */

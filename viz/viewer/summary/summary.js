@@ -232,9 +232,7 @@ const list = (entries, write) => element('ul', {}, ...entries.map((one) => eleme
 
 // A probability, which stays on one line.
 const chanceText = (probability) => numberText(percent(probability));
-
 const listOf = (pieces) => pieces.map((piece) => visible(piece).trim()).join(' · ');
-
 const joined = (nodes) => element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
 
 // The buttons in the sentences: what each names, and the view that it opens.

@@ -6,7 +6,7 @@ import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO, stateOf } from '../state/store.js';
 import { besideQuestion, isUpToDate } from '../state/comparison.js';
-import { baselineGiven, isOutcome, muteQuestion } from '../state/mutes.js';
+import { baselineGiven, isOutcome, muteQuestion } from '../state/questions.js';
 import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';

@@ -1,6 +1,6 @@
 // Word links, as model/analysis/alignment.py defines them: which words of a sentence and its translation belong together.
 
-import { focusesOf } from './measures.js';
+import { focusesOf, meanOver } from './measures.js';
 import { groupsOf } from '../domain/fold.js';
 import { mostFocused } from '../domain/heads.js';
 import { rounded, sum } from '../domain/math.js';
@@ -22,7 +22,11 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
   const reference = gold.trim() === '' ? null : parseGold(gold, source.length, target.length);
   const found = (name, at) => {
     const shifted = at !== null && offsets[at[0]][at[1]] < 0;
-    const choices = choicesOf(meanOver(cross, at), shifted ? read : target, source);
+    const choices = choicesOf(
+      at ? meanOver(cross, at[0] * cross.heads + at[1], 1) : meanOver(cross),
+      shifted ? read : target,
+      source,
+    );
     return methodOf(name, at && ['cross', ...at], shifted, choices, reference);
   };
   const methods = [found('best head', best), found('average', null)];
@@ -30,7 +34,7 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
   const everyRow = { places: [...tokens.predicted.keys()] };
   return {
     methods: head ? [...methods, found('head', head.slice(1))] : methods,
-    coverage: source.map((word) => rounded(totalOf(meanOver(cross, null), everyRow, word))), // about 1 for a word translated once
+    coverage: source.map((word) => rounded(totalOf(meanOver(cross), everyRow, word))), // about 1 for a word translated once
     source_words: textsOf(source),
     target_words: textsOf(target),
     gold: reference && sorted(reference.possible),
@@ -76,18 +80,6 @@ const nameOf = (link) => link.join('-');
 function sorted(names) {
   const found = [...names].map((name) => name.split('-').map(Number));
   return found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
-}
-
-// The weights of a head, or the mean of all heads, as rows.
-function meanOver({ layers, heads, rows, columns, weights }, head) {
-  const size = rows * columns;
-  const chosen = head ? [head[0] * heads + head[1]] : Array.from({ length: layers * heads }, (_, place) => place);
-  return Array.from({ length: rows }, (_, row) =>
-    Array.from(
-      { length: columns },
-      (__, key) => sum(chosen.map((place) => weights[place * size + row * columns + key])) / chosen.length,
-    ),
-  );
 }
 
 // The largest value of each row, [row, column]; none if all are 0.

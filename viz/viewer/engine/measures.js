@@ -39,7 +39,7 @@ export function measuresAndSums({ tokens, trace }, definitions) {
   const keys = { encoder: source, decoder: read, cross: source };
   const [measures, roles, even, sums] = /** @type {ByKind<any>[]} */ ([{}, {}, {}, {}]);
   for (const kind of KINDS) {
-    const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
+    const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOver(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
     even[kind] = evenOf(context, trace[kind].rows, definitions);
     roles[kind] = found.map((heads) =>
@@ -96,12 +96,18 @@ export function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
   );
 }
 
-// The mean of all heads, as the weights of one head.
-function meanOf({ layers, heads, rows, columns, weights }) {
+// The mean of some heads, as rows: `count` heads from `first` on, in the order of the layers.
+/** @type {(trace: Pick<KindTrace, 'layers' | 'heads' | 'rows' | 'columns' | 'weights'>, first?: number, count?: number) => number[][]} */
+export function meanOver({ layers, heads, rows, columns, weights }, first = 0, count = layers * heads) {
   const size = rows * columns;
-  const mean = new Float64Array(size);
-  for (let place = 0; place < weights.length; place += 1) mean[place % size] += weights[place] / (layers * heads);
-  return mean;
+  const meanAt = (cell) => {
+    let total = 0;
+    for (let head = first; head < first + count; head += 1) total += weights[head * size + cell];
+    return total / count;
+  };
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (__, column) => meanAt(row * columns + column)),
+  );
 }
 
 // What the measures need to know of the tokens, the same for every head.
@@ -127,7 +133,7 @@ function sinksOf(tokens) {
 
 function measuresOf(weights, { rows, columns }, context) {
   const lines = linesOf(weights, { rows, columns });
-  const means = Object.entries(MEANS).map(([name, meanOver]) => [name, meanOver(lines, context)]);
+  const means = Object.entries(MEANS).map(([name, valueOf]) => [name, valueOf(lines, context)]);
   return {
     ...Object.fromEntries(means),
     ...offsetOf(lines.map(strongestOf), rows, columns, context.kind === 'decoder'),
@@ -141,7 +147,7 @@ export const linesOf = (weights, { rows, columns }) =>
 // The focus of each head of cross-attention on the source, and which rows align, [layer][head].
 /** @type {(cross: KindTrace, words: boolean[]) => { focus: number[][]; offsets: number[][] }} */
 export function focusesOf(cross, words) {
-  const mean = meanOf(cross);
+  const mean = meanOver(cross);
   const each = (valueOf) => tableOf(cross, (weights) => valueOf(linesOf(weights, cross)));
   return {
     focus: each((lines) => focusOf(lines, words)),
@@ -186,13 +192,12 @@ function focusOf(lines, words) {
 
 // 0 if the rows align the words that they predict, -1 if they align the words that they read: the mean of all heads decides.
 function focusOffsetOf(lines, words, mean) {
-  const columns = words.length;
   let [predicting, reading] = [0, 0];
   for (let row = 0; row < lines.length - 1; row += 1)
-    for (let key = 0; key < columns; key += 1) {
+    for (let key = 0; key < words.length; key += 1) {
       if (!words[key]) continue;
-      predicting += lines[row][key] * mean[row * columns + key];
-      reading += lines[row + 1][key] * mean[row * columns + key];
+      predicting += lines[row][key] * mean[row][key];
+      reading += lines[row + 1][key] * mean[row][key];
     }
   return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }

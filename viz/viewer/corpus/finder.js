@@ -3,7 +3,7 @@
 
 import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
-import { note, numberText, sayNote, scrollToTop } from '../drawing/widgets.js';
+import { choiceItem, note, numberText, sayNote, scrollToTop } from '../drawing/widgets.js';
 import { headsWith } from '../domain/heads.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
@@ -228,16 +228,11 @@ function listOf(store, points, [across, upwards], total, box, narrow) {
       const open = () => store.change(showHead(store.get(), one));
       const roleText =
         role === 'mixed' && nearest !== role ? say('mixed, nearest: {role}', { role: tell(nearest) }) : tell(role);
-      return element(
-        'li',
-        {},
-        createButton(
-          'hl-choice',
-          open,
-          { 'aria-pressed': String(isChosen) },
-          element('span', {}, fullHeadName(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
-          numberText(values.map((value) => fixed(value, 2)).join(' · ')),
-        ),
+      return choiceItem(
+        open,
+        { 'aria-pressed': String(isChosen) },
+        element('span', {}, fullHeadName(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
+        numberText(values.map((value) => fixed(value, 2)).join(' · ')),
       );
     });
   const said = box

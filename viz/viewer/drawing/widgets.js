@@ -10,6 +10,11 @@ export const actionButton = (label, onclick, attributes = {}) => createButton('h
 /** @type {(...buttons: Child[]) => HTMLElement} */
 export const actions = (...buttons) => element('div', { class: 'hl-actions' }, ...buttons);
 
+// An entry of a list that is a button.
+/** @type {(act: (event: MouseEvent) => void, attributes: Attributes, ...pieces: Child[]) => HTMLElement} */
+export const choiceItem = (act, attributes, ...pieces) =>
+  element('li', {}, createButton('hl-choice', act, attributes, ...pieces));
+
 // A group of buttons that choose how something is shown.
 /** @type {(label: string, ...buttons: Child[]) => HTMLElement} */
 export const tabs = (label, ...buttons) =>

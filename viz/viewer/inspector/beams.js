@@ -9,7 +9,7 @@ import { strongest } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
-import { actionButton, addRovingFocus, note, numberText, sayNote, section } from '../drawing/widgets.js';
+import { actionButton, addRovingFocus, choiceItem, note, numberText, sayNote, section } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };
@@ -56,7 +56,7 @@ function drawList(client, list, state) {
       const words = element('span', { dir: 'auto' }, text === '' ? say('(nothing)') : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
       const number = numberText(say('score {score}', { score: fixed(score) }), { title: scoreTitle() });
-      return element('li', {}, createButton('hl-choice', show, attributes, words, number));
+      return choiceItem(show, attributes, words, number);
     }),
   );
 }

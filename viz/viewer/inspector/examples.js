@@ -1,6 +1,6 @@
 // The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
 
-import { createButton, element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
+import { element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
 import { askExamples } from '../transport/effects.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, titleOfHeads } from '../state/labels.js';
@@ -11,7 +11,17 @@ import { showHead } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
-import { actionButton, actions, hitLine, note, numberText, sayNote, section, shareBar } from '../drawing/widgets.js';
+import {
+  actionButton,
+  actions,
+  choiceItem,
+  hitLine,
+  note,
+  numberText,
+  sayNote,
+  section,
+  shareBar,
+} from '../drawing/widgets.js';
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -148,7 +158,7 @@ function pairsOf({ pairs }) {
 function alikeOf(store, kind, { alike }) {
   const lines = alike.map(({ layer, head, distance }) => {
     const open = () => store.change(showHead(store.get(), [kind, layer, head]));
-    return element('li', {}, createButton('hl-choice', open, {}, headName(layer, head), numberText(fixed(distance))));
+    return choiceItem(open, {}, headName(layer, head), numberText(fixed(distance)));
   });
   return element('ol', { 'aria-label': say('Heads most alike') }, ...lines);
 }

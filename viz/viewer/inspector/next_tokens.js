@@ -1,6 +1,6 @@
 // The likeliest tokens of a step. The person can force each of them.
 
-import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
+import { element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { differs, showsMuted } from '../state/queries.js';
 import { forceToken, showMuted } from '../transport/views.js';
 import { isOutcome } from '../state/questions.js';
@@ -9,7 +9,7 @@ import { sum } from '../domain/math.js';
 import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
-import { actionButton, note, numberText, offer, sayNote, shareBar } from '../drawing/widgets.js';
+import { actionButton, choiceItem, note, numberText, offer, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
 const forceHint = () =>
@@ -118,5 +118,5 @@ function alternative(client, record, step, one, reason) {
   const force = () => forceToken(client, step, one.id);
   const name = say('force {word}, probability {value}', { word: visible(one), value: fixed(probability) });
   const attributes = { disabled: reason !== null, 'aria-label': name };
-  return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));
+  return choiceItem(force, attributes, ...pieces);
 }

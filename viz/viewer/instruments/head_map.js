@@ -9,7 +9,7 @@ import { fullHeadName, kindName } from '../state/labels.js';
 import { largest } from '../domain/math.js';
 import { headsWith } from '../domain/heads.js';
 import { isTaught, taughtName } from '../domain/roles.js';
-import { actionButton, addGridFocus, numberText, tint } from '../drawing/widgets.js';
+import { addGridFocus, choiceItem, numberText, tint } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LISTED = 5;
@@ -105,7 +105,5 @@ function scaleOf(most) {
 
 function headLine(store, { head, value }) {
   const open = () => store.change(showHead(store.get(), head));
-  const button = actionButton(fullName(store.get(), head), open, { class: 'hl-choice' });
-  button.append(numberText(signed(value)));
-  return element('li', {}, button);
+  return choiceItem(open, {}, fullName(store.get(), head), numberText(signed(value)));
 }

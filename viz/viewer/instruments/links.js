@@ -1,12 +1,12 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, found in several ways; their
 // error against the person's own links, and untranslated words.
 
-import { createButton, element, visible } from '../drawing/dom.js';
+import { element, visible } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { isAnswered } from '../state/questions.js';
 import { targetIds } from '../domain/payload.js';
 import { sameHead } from '../domain/heads.js';
-import { actionButton, actions, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export const wordLinks = {
@@ -81,11 +81,7 @@ function hintOf({ record, drawing }) {
 function lineOf(store, { name, label, error }, chosen) {
   const attributes = { 'aria-pressed': String(name === chosen.name) };
   const number = error === null || name === 'own' ? null : numberText(say('AER {value}', { value: fixed(error) }));
-  return element(
-    'li',
-    {},
-    createButton('hl-choice', () => store.change({ linkedBy: name }), attributes, label, number),
-  );
+  return choiceItem(() => store.change({ linkedBy: name }), attributes, label, number);
 }
 
 // About 1 for a word that is translated once (Tu et al. 2016).

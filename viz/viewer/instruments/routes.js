@@ -2,13 +2,13 @@
 // the large picture it silences the head, and the picture says what that changes.
 
 import { targetIds } from '../domain/payload.js';
-import { createButton, element, readable, visible } from '../drawing/dom.js';
+import { element, readable, visible } from '../drawing/dom.js';
 import { changedHeads, headName, kindName } from '../state/labels.js';
 import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { showHead, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/questions.js';
-import { actionButton, actions, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
 import { pathsOf, placesOf } from './paths.js';
 import { axesOf, layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
@@ -87,11 +87,7 @@ function splitOf(record, one, open) {
     const value = numberText(`${signed(100 * split[part], 2)} %`);
     if (part === kept || column === null) return element('li', {}, say('what the position keeps'), ' ', value);
     const name = element('span', {}, headName(layer, part));
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => open({ ...one, head: part }), {}, name, value),
-    );
+    return choiceItem(() => open({ ...one, head: part }), {}, name, value);
   };
   return [
     note(

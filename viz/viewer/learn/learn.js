@@ -7,7 +7,7 @@ import { addressOf, asksFor, toAddress } from '../state/permalink.js';
 import { headName } from '../state/labels.js';
 import { differs } from '../state/queries.js';
 import { EMPTY } from '../state/store.js';
-import { actionButton, actions, sayNote } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, sayNote } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createLesson } from './lesson.js';
 import { createProgress } from './progress.js';
@@ -309,11 +309,7 @@ function createList(learn, number, numbers) {
     const attributes = { 'aria-current': one === number ? 'step' : null, disabled: !numbers.includes(one) };
     const mark = element('span', { class: 'hl-soft hl-number' }, doneOf(one));
     learn.marks.set(one, () => (mark.textContent = doneOf(one)));
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => openPage(learn, one), attributes, tell(PAGES[one - 1].title), mark),
-    );
+    return choiceItem(() => openPage(learn, one), attributes, tell(PAGES[one - 1].title), mark);
   });
   return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
 }

@@ -2,7 +2,8 @@
 // what stands on the sheet of a teacher: { text, answers, because }, texts in English. The answers may be a function of the record
 // on screen. The first answer is right, or the answer at `right`; answers of a question with `right` keep their order.
 
-import { createButton, element } from '../drawing/dom.js';
+import { choiceItem } from '../drawing/widgets.js';
+import { element } from '../drawing/dom.js';
 import { localNumber, tell } from '../locales/language.js';
 
 function answersOf({ answers }, record) {
@@ -31,11 +32,7 @@ export function createAnswers(question, record, { chosen = null, isJudged = fals
   const entries = orderOf(question, record).map((place) => {
     const sign = isJudged && place === right ? '✓ ' : isJudged && place === chosen ? '✗ ' : '';
     const attributes = { 'aria-pressed': String(place === chosen), disabled: !choose };
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => choose?.(place), attributes, sign, answerAt(question, record, place)),
-    );
+    return choiceItem(() => choose?.(place), attributes, sign, answerAt(question, record, place));
   });
   const isShort = answersOf(question, record).every((answer) => [...answer].length < 3);
   return element('ul', { class: isShort ? 'hl-answers hl-letters' : 'hl-answers' }, ...entries);

@@ -29,11 +29,10 @@ export function createAbout({ store, ask }) {
   return { dialog, open };
 }
 
-function importedFrom(origin) {
-  return say('Imported from {origin}. This project did not train the model and has not measured how good it is.', {
+const importedFrom = (origin) =>
+  say('Imported from {origin}. This project did not train the model and has not measured how good it is.', {
     origin: nameInvisible(origin),
   });
-}
 
 // Which models the page without a server can also use without a connection. Without its engine it says nothing.
 function keptModels(ask) {

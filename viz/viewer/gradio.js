@@ -6,13 +6,12 @@ import { say, tell } from './locales/language.js';
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 
 // Runs a script of the server, which adds to `Headlight`.
-export function loadScript(address) {
-  return new Promise((resolve, reject) => {
+export const loadScript = (address) =>
+  new Promise((resolve, reject) => {
     const script = document.createElement('script');
     Object.assign(script, { src: address, onload: resolve, onerror: reject });
     document.head.append(script);
   });
-}
 
 // Speaks the language that the person wants; `addresses` says where each catalogue is, by the code of its language.
 export const useLanguages = (addresses) =>
@@ -47,8 +46,5 @@ export function asker(server) {
   };
 }
 
-function unreachable() {
-  return say(
-    'The server does not answer. Check that it is running and that the text is not far too long, then try again.',
-  );
-}
+const unreachable = () =>
+  say('The server does not answer. Check that it is running and that the text is not far too long, then try again.');

@@ -253,12 +253,11 @@ function examplesOf(model) {
   return examples.length > 0 ? examples : [''];
 }
 
-function exampleButtons(model) {
-  return Array.from({ length: ofPage().site.buttons }, (_, place) => {
+const exampleButtons = (model) =>
+  Array.from({ length: ofPage().site.buttons }, (_, place) => {
     const value = examplesOf(model)[place] ?? '';
     return update({ value, visible: value !== '' });
   });
-}
 
 // Shows the API calls, if there is a server. Returns { files, title }: the HTML, JSON and NPZ file of the record on screen, null
 // for a file that does not exist, and the title of the page with the model; or { error }; or {} if the menu was closed, or

@@ -124,24 +124,22 @@ function isStored({ stored }, { do: what, model, forced, ...task }) {
  */
 
 /** @type {() => Widgets} */
-function findWidgets() {
-  return {
-    model: find('#hl-model select'),
-    sentence: find('#hl-sentence input'),
-    prefix: find('#hl-prefix'),
-    beam: find('#hl-beam input'),
-    penalty: find('#hl-penalty input'),
-    examples: find('#hl-examples'),
-    message: find('#hl-message [role="alert"]'),
-    progress: find('#hl-progress [role="status"]'),
-    exporter: find('#hl-export'), // which needs a record
-    files: ['html', 'json', 'npz'].map((ending) => find(`#hl-export-${ending}`)),
-    ready: [], // the files
-    withModel: find('#hl-export-model'),
-    viewer: find('#hl-viewer .headlight'),
-    ask: null, // until the languages are known
-  };
-}
+const findWidgets = () => ({
+  model: find('#hl-model select'),
+  sentence: find('#hl-sentence input'),
+  prefix: find('#hl-prefix'),
+  beam: find('#hl-beam input'),
+  penalty: find('#hl-penalty input'),
+  examples: find('#hl-examples'),
+  message: find('#hl-message [role="alert"]'),
+  progress: find('#hl-progress [role="status"]'),
+  exporter: find('#hl-export'), // which needs a record
+  files: ['html', 'json', 'npz'].map((ending) => find(`#hl-export-${ending}`)),
+  ready: [], // the files
+  withModel: find('#hl-export-model'),
+  viewer: find('#hl-viewer .headlight'),
+  ask: null, // until the languages are known
+});
 
 /** @type {(widgets: Widgets) => void} */
 function listen(widgets) {

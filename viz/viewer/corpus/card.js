@@ -16,19 +16,17 @@ const FARTHEST = 5; // distances from there on are counted together, as in model
 const BAR = { width: 20, height: 40, gap: 2 };
 
 // What an instrument draws; see instruments/question.js.
-export function createCorpusCard() {
-  return {
-    nothing: ({ record }) =>
-      say('Nobody has measured the heads of this model over many sentences. This command does: {command}', {
-        command: `python -m viz study ${record.model.name} --sentences FILE`,
-      }),
-    draw: (state, answer) => {
-      const [one, ...others] = chosenHeads(state);
-      if (others.length > 0) return [sayNote('Choose one head to see what it does over many sentences.')];
-      return cardOf(state, answer, one);
-    },
-  };
-}
+export const createCorpusCard = () => ({
+  nothing: ({ record }) =>
+    say('Nobody has measured the heads of this model over many sentences. This command does: {command}', {
+      command: `python -m viz study ${record.model.name} --sentences FILE`,
+    }),
+  draw: (state, answer) => {
+    const [one, ...others] = chosenHeads(state);
+    if (others.length > 0) return [sayNote('Choose one head to see what it does over many sentences.')];
+    return cardOf(state, answer, one);
+  },
+});
 
 function cardOf(state, answer, one) {
   const [kind, layer, head] = one;

@@ -105,13 +105,12 @@ function pointsOf(state, source, names) {
 const valueOf = (source, name, [kind, layer, head]) => source.measures[kind][name]?.[layer]?.[head] ?? null;
 
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
-function endsOf({ record }, source, { x, y }) {
-  return [x, y].map((name) => {
+const endsOf = ({ record }, source, { x, y }) =>
+  [x, y].map((name) => {
     const maximum = measuresOf(record).find((one) => one.name === name)?.maximum;
     const values = KINDS.flatMap((kind) => source.measures[kind][name]?.flat() ?? []);
     return { label: labelOfMeasure(record, name), most: maximum ?? Math.max(1e-9, ...values) };
   });
-}
 
 function axisTexts([across, up]) {
   const [bottom, right] = [SIZE.height - SIZE.bottom, SIZE.width - SIZE.right];

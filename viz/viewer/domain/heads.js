@@ -36,11 +36,10 @@ export const hasHead = ({ attention }, [kind, layer, head]) =>
 
 // Every head with its value in tables by kind, [layer][head].
 /** @type {<Found>(tables: Partial<ByKind<Found[][]>>) => { head: Head; value: Found }[]} */
-export function headsWith(tables) {
-  return KINDS.flatMap((kind) =>
+export const headsWith = (tables) =>
+  KINDS.flatMap((kind) =>
     (tables[kind] ?? []).flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
-}
 
 // The head of cross-attention that reads the source in the most focused way.
 /** @type {(focus: number[][]) => Head} */

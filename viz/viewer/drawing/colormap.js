@@ -93,13 +93,11 @@ export function palette(theme, map = 'lamp') {
   return palettes.get(name);
 }
 
-function createPalette(colours) {
-  return {
-    bytes: colours,
-    css: colours.map(([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`),
-    ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
-  };
-}
+const createPalette = (colours) => ({
+  bytes: colours,
+  css: colours.map(([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`),
+  ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
+});
 
 const PAPER = [255, 255, 255];
 const INK = [28, 27, 25];

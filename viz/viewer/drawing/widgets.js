@@ -125,13 +125,12 @@ export function rug(values, value, most) {
 
 // The tokens of a sentence with other elements below each of them.
 /** @type {(tokens: Token[], elementsBelow: (place: number) => Child[], attributes?: Attributes) => HTMLElement} */
-export function tokenColumns(tokens, elementsBelow, attributes = {}) {
-  return element(
+export const tokenColumns = (tokens, elementsBelow, attributes = {}) =>
+  element(
     'ol',
     { class: 'hl-token-columns', ...attributes },
     ...tokens.map((token, place) => element('li', {}, tokenText(token), ...elementsBelow(place))),
   );
-}
 
 // Roving tabindex: one entry of the list can have the focus, and keys move it. `next(place, key)` returns the new place.
 /** @type {(entries: (GlobalEventHandlers & HTMLOrSVGElement)[], next: (place: number, key: string) => number | null | undefined) => void} */

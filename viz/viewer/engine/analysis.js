@@ -89,8 +89,8 @@ function totalsOf(model, hidden, target) {
 
 // ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays in the form of a trace.
 /** @type {(translator: Translator, trace: Trace) => ByKind<any>} */
-export function normWeights({ model: { network } }, trace) {
-  return kindsOf((kind) => {
+export const normWeights = ({ model: { network } }, trace) =>
+  kindsOf((kind) => {
     const { layers, heads, rows, columns, weights } = trace[kind];
     const norms = new Float32Array(weights.length);
     for (let layer = 0; layer < layers; layer += 1) {
@@ -103,7 +103,6 @@ export function normWeights({ model: { network } }, trace) {
     }
     return { layers, heads, rows, columns, weights: norms };
   });
-}
 
 function outputOf(network, kind, layer) {
   if (kind === 'cross') return network.decoder[layer].cross.output;
@@ -124,8 +123,8 @@ export function headVectors(network, kind, layer, { array, start, stride }, coun
 
 // What each head alone adds through W_O, without its bias, for each row of joined heads.
 /** @type {(network: Network, output: Product, joined: Float32Array) => Float32Array[]} */
-export function headOutputs({ products, heads, headWidth, width }, output, joined) {
-  return Array.from({ length: heads }, (_, head) => {
+export const headOutputs = ({ products, heads, headWidth, width }, output, joined) =>
+  Array.from({ length: heads }, (_, head) => {
     const own = new Float32Array(joined.length);
     for (let from = head * headWidth; from < joined.length; from += width)
       own.set(joined.subarray(from, from + headWidth), from);
@@ -133,7 +132,6 @@ export function headOutputs({ products, heads, headWidth, width }, output, joine
     for (let place = 0; place < vectors.length; place += 1) vectors[place] -= output.bias[place % width];
     return vectors;
   });
-}
 
 // ||f(x_j)|| of each head and key.
 function vectorNorms(network, kind, layer, memory, count) {

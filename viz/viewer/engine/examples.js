@@ -91,12 +91,11 @@ function hitsOf(lines, queries, keys) {
 }
 
 // The texts of each row and of its strongest key, special tokens left out, each counted once.
-function pairsOf(lines, queries, keys) {
-  return lines.flatMap((line, row) => {
+const pairsOf = (lines, queries, keys) =>
+  lines.flatMap((line, row) => {
     const [query, key] = [queries[row], keys[strongestOf(line).key]];
     return query.word === null || key.word === null ? [] : [[query.text, key.text, 1]];
   });
-}
 
 function printed({ distances, heads, ...kind }) {
   const headOf = ({ hits, pairs, read_pairs: read, roles }) => ({

@@ -111,15 +111,13 @@ export function meanOver({ layers, heads, rows, columns, weights }, first = 0, c
 }
 
 // What the measures need to know of the tokens, the same for every head.
-function contextOf(kind, countedRows, keys) {
-  return {
-    kind,
-    countedRows,
-    countedKeys: keys.map((token) => !isEnd(token)),
-    sinks: sinksOf(keys),
-    words: keys.map(({ word }) => word !== null),
-  };
-}
+const contextOf = (kind, countedRows, keys) => ({
+  kind,
+  countedRows,
+  countedKeys: keys.map((token) => !isEnd(token)),
+  sinks: sinksOf(keys),
+  words: keys.map(({ word }) => word !== null),
+});
 
 // Special tokens, and every mark between the last word and </s>.
 function sinksOf(tokens) {

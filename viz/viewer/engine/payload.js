@@ -54,12 +54,11 @@ function packed({ layers, heads, rows, columns }, codes) {
 }
 
 // The nearest code of each weight that still rounds to the same four decimal digits.
-function quantised(weights) {
-  return Uint16Array.from(weights, (weight) => {
+const quantised = (weights) =>
+  Uint16Array.from(weights, (weight) => {
     const code = Math.round(weight * SCALE);
     return code + Math.sign(Math.round(weight * 1e4) - Math.round((code / SCALE) * 1e4));
   });
-}
 
 // Non-negative numbers of any size, { layers, heads, rows, columns, weights }, as codes of 32 bits.
 export function packValues(values) {

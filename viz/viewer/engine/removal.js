@@ -143,11 +143,10 @@ function rolloutRow({ encoder, decoder, cross }, kind, layer, row) {
   return (kind === 'decoder' ? prefix : source)[row];
 }
 
-function product(one, other) {
-  return one.map((line) =>
+const product = (one, other) =>
+  one.map((line) =>
     other[0].map((_, column) => line.reduce((total, value, place) => total + value * other[place][column], 0)),
   );
-}
 
 const [SIZE, MIDDLE] = [624, 397];
 

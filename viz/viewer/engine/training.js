@@ -122,12 +122,10 @@ export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sent
 }
 
 // The tokens of a pair of the last part, whose tokenizers the model has.
-function tokenized(pair, { source, target }) {
-  return {
-    source: source.sourceTokens(pair.source),
-    predicted: target.tokens([...target.encode(pair.target), EOS_ID]),
-  };
-}
+const tokenized = (pair, { source, target }) => ({
+  source: source.sourceTokens(pair.source),
+  predicted: target.tokens([...target.encode(pair.target), EOS_ID]),
+});
 
 // With what the decoder reads: <s>, then every predicted token but the last.
 function tokensOf({ source, predicted }, { target }) {

@@ -58,14 +58,13 @@ function faultOf(error) {
 
 // Lets messages that wait be read.
 /** @type {() => Promise<void>} */
-export function turn() {
-  return new Promise((resolve) => {
+export const turn = () =>
+  new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     port1.addEventListener('message', () => [port1.close(), resolve()]);
     port1.start();
     port2.postMessage(null);
   });
-}
 
 // Each model is loaded once; a failed attempt is repeated by the next request.
 function load(engine, name) {

@@ -66,16 +66,14 @@ function drawResult(client, node, { record, scored }) {
 
 const wordsIn = ({ tokens }) => tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
 
-function sideOf(name, label, { tokens, log_probabilities: chances }) {
-  return [
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('strong', {}, name),
-      numberText(say('log p {value}', { value: fixed(sum(chances)) })),
-    ),
-    tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
-      'aria-label': label,
-    }),
-  ];
-}
+const sideOf = (name, label, { tokens, log_probabilities: chances }) => [
+  element(
+    'p',
+    { class: 'hl-fact' },
+    element('strong', {}, name),
+    numberText(say('log p {value}', { value: fixed(sum(chances)) })),
+  ),
+  tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
+    'aria-label': label,
+  }),
+];

@@ -140,8 +140,8 @@ function drawControls({ label, beginning, earlierNotes, choice, slider }, state,
 }
 
 // What another vocabulary or other languages of the first steps mean for the pictures and the curves.
-function earlierTexts({ earlier = [] }) {
-  return earlier.map(({ last, title }) =>
+const earlierTexts = ({ earlier = [] }) =>
+  earlier.map(({ last, title }) =>
     title
       ? say(
           'Up to step {last} (dashed line) the model learned {title}. The losses and scores before and after cannot be compared.',
@@ -152,7 +152,6 @@ function earlierTexts({ earlier = [] }) {
           { last },
         ),
   );
-}
 
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
 function createPlayer(client) {

@@ -93,15 +93,14 @@ function cellOf(store, state, one, value, most, readout) {
   return cell;
 }
 
-function scaleOf(most) {
-  return element(
+const scaleOf = (most) =>
+  element(
     'p',
     { class: 'hl-map-scale hl-soft hl-number', 'aria-hidden': 'true' },
     element('span', {}, signed(-most, 2)),
     element('span', { class: 'hl-map-ramp' }),
     element('span', {}, signed(most, 2)),
   );
-}
 
 function headLine(store, { head, value }) {
   const open = () => store.change(showHead(store.get(), head));

@@ -84,8 +84,8 @@ function curveOf({ score }, points, point) {
   return drawChart(score, [line], { ...axis, name, format: (value) => fixed(value, 1), key });
 }
 
-function sliderOf(points, point, choose) {
-  return element('input', {
+const sliderOf = (points, point, choose) =>
+  element('input', {
     type: 'range',
     class: 'hl-slider',
     min: 0,
@@ -95,7 +95,6 @@ function sliderOf(points, point, choose) {
     'aria-valuetext': removedText(points[point][0]),
     onchange: ({ target }) => choose(Number(target.value)),
   });
-}
 
 function costText({ score }, points, point) {
   const [count, zero, mean, value] = points[point];

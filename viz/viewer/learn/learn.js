@@ -335,8 +335,8 @@ function drawClock({ clock, since }, { minutes, learn }) {
 
 // Tasks
 
-function createTask(learn, { text, at }) {
-  return element(
+const createTask = (learn, { text, at }) =>
+  element(
     'li',
     {},
     tell(text),
@@ -348,7 +348,6 @@ function createTask(learn, { text, at }) {
       say('Show me where'),
     ),
   );
-}
 
 // Brings a panel into sight: on a small screen above the chapter, which lies over the lower part of the page.
 function scrollTo({ panel }, at) {

@@ -77,16 +77,8 @@ function resultOf(chapters, { understood, before, after }) {
   ];
 }
 
-function nameLine() {
-  return element(
-    'p',
-    { class: 'hl-name-line' },
-    `${say('Name')}: `,
-    element('span'),
-    `${say('Date')}: `,
-    element('span'),
-  );
-}
+const nameLine = () =>
+  element('p', { class: 'hl-name-line' }, `${say('Name')}: `, element('span'), `${say('Date')}: `, element('span'));
 
 // The sentence, and what the model makes of it; without a picture if the class has another sentence than the page.
 function viewOf(state, { subject, view }, { text, model }) {

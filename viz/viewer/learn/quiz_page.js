@@ -53,8 +53,8 @@ export function scoreOf(before, after) {
 }
 
 // What is right is said when all five are answered.
-function createQuestions(progress, when, isJudged, redraw) {
-  return QUIZ.flatMap((pair, place) => {
+const createQuestions = (progress, when, isJudged, redraw) =>
+  QUIZ.flatMap((pair, place) => {
     const question = pair[when];
     const answers = progress.get()[when];
     const choose = (chosen) => {
@@ -71,4 +71,3 @@ function createQuestions(progress, when, isJudged, redraw) {
       isJudged ? note(tell(question.because)) : null,
     ].filter((one) => one !== null);
   });
-}

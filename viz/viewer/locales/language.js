@@ -84,8 +84,8 @@ export const sayParts = (text, values) => keepQuoted(fill(translated(text), valu
 
 // An element between quotation marks stays on one line with them.
 /** @type {(pieces: Piece[]) => Piece[]} */
-function keepQuoted(pieces) {
-  return pieces.flatMap(
+const keepQuoted = (pieces) =>
+  pieces.flatMap(
     /** @type {(piece: Piece, place: number) => Piece[]} */ (piece, place) => {
       const [before, after] = [pieces[place - 1], pieces[place + 1]];
       if (typeof piece === 'string') {
@@ -99,7 +99,6 @@ function keepQuoted(pieces) {
       return [quoted];
     },
   );
-}
 
 function isQuoted(pieces, place) {
   const [before, piece, after] = [-1, 0, 1].map((step) => pieces[place + step] ?? '');

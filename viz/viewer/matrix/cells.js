@@ -109,15 +109,14 @@ export function roundedValue(value, width) {
 }
 
 // Thin diagonal lines, so that a cell that the mask forbids does not look like a weight of 0.
-function hatching(context, theme) {
-  return tiled(context, theme, (pen) => {
+const hatching = (context, theme) =>
+  tiled(context, theme, (pen) => {
     for (const shift of [-6, 0, 6]) {
       pen.moveTo(shift - 1, 7);
       pen.lineTo(shift + 7, -1);
     }
     pen.stroke();
   });
-}
 
 // Dots, so that a cell with nothing to compare it with does not look like a difference of 0.
 const dotting = (context, theme) => tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));

@@ -85,10 +85,8 @@ function describeCell(state, grid, row, column) {
 const quantity = ({ value }, number) => `${value.label()} ${value.text(number)}`;
 const rowOf = (grid, row) => grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
 
-function allowedIn(grid, row) {
-  return grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN)
-    .length;
-}
+const allowedIn = (grid, row) =>
+  grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN).length;
 
 // Only rows of weights add up to 1 and have an entropy; rows of a running memory do so with what comes from nothing.
 function rowFacts(grid, row) {

@@ -68,12 +68,11 @@ function pictureOf(state) {
   return svg;
 }
 
-function longest(names) {
-  return Math.max(
+const longest = (names) =>
+  Math.max(
     4,
     ...names.map((name) => [...name].length * (/[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u.test(name) ? 1.9 : 1)),
   );
-}
 
 const words = (x, y, text, attributes) => shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
 
@@ -134,11 +133,10 @@ function legend(grid, state, y, inks) {
   );
 }
 
-function captions(state, y, inks) {
-  return notesOf(state).map((line, place) =>
+const captions = (state, y, inks) =>
+  notesOf(state).map((line, place) =>
     words(MARGIN, y + 20 * place, line, { fill: place === 0 && state.pin ? inks.ink : inks.soft }),
   );
-}
 
 // What a picture or a handout says of the view: the pinned cell, the value with its switches, the sentences and the model.
 export function notesOf(state) {
@@ -173,13 +171,12 @@ function hatch(inks) {
 }
 
 // A cell without a counterpart, as on screen.
-function dots(inks) {
-  return shape(
+const dots = (inks) =>
+  shape(
     'pattern',
     { id: 'dots', width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
     shape('rect', { x: 2, y: 2, width: 1.5, height: 1.5, fill: inks.line }),
   );
-}
 
 export const svgText = (svg) =>
   `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;

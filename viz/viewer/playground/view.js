@@ -208,23 +208,21 @@ function trainOn(play, pairs) {
 }
 
 // A challenge begins with the usual model.
-function takeOn(play, name, task) {
-  return beginAfterAsking(play, [], () => {
+const takeOn = (play, name, task) =>
+  beginAfterAsking(play, [], () => {
     play.challenge = name;
     play.node.scrollTo(0, 0);
     return begin(play, [{ ...USUAL, task }]);
   });
-}
 
 // The two trainings of “Why attention?”, up to the step that its text is about.
-function trainBoth(play) {
-  return beginAfterAsking(play, BOTH, async () => {
+const trainBoth = (play) =>
+  beginAfterAsking(play, BOTH, async () => {
     play.challenge = null;
     play.node.scrollTo(0, 0);
     await begin(play, BOTH);
     setPace(play, Infinity, WHY_STEPS);
   });
-}
 
 function createControls(play) {
   const textOf = (pace) =>

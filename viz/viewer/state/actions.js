@@ -150,14 +150,12 @@ export function changeView(state, view, changes) {
 }
 
 /** @type {(state: State | EmptyState, record: TranslationRecord) => View} */
-function createView(state, record) {
-  return {
-    ...EMPTY_VIEW,
-    record,
-    mutes: record.muted?.heads ?? (sameHeads(state.record, record) ? state.mutes : NO_HEADS),
-    gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
-  };
-}
+const createView = (state, record) => ({
+  ...EMPTY_VIEW,
+  record,
+  mutes: record.muted?.heads ?? (sameHeads(state.record, record) ? state.mutes : NO_HEADS),
+  gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
+});
 
 /** @type {(state: State | EmptyState, record: TranslationRecord) => Changes} */
 function choicesFor(state, record) {

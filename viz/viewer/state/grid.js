@@ -112,12 +112,10 @@ export function gridFocus(state, spot = focusOf(state)) {
 
 // The spot in the record of a row and a column of the grid: their first tokens.
 /** @type {(grid: Grid, row: number | null, column: number | null) => Spot} */
-export function spotAt(grid, row, column) {
-  return {
-    row: row === null ? null : grid.rowGroups[row].places[0],
-    column: column === null ? null : grid.columnGroups[column].places[0],
-  };
-}
+export const spotAt = (grid, row, column) => ({
+  row: row === null ? null : grid.rowGroups[row].places[0],
+  column: column === null ? null : grid.columnGroups[column].places[0],
+});
 
 // Moves the pinned cell, only over cells that the mask allows.
 /** @type {(state: State, down: number, right: number) => Changes} */

@@ -9,12 +9,11 @@ import { say, sayCount } from '../locales/language.js';
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };
 
 // How the natural logarithms of the page belong together.
-export function logP() {
-  return say(
+export const logP = () =>
+  say(
     'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of {e}. The score of a hypothesis is its log p divided by ((5 + tokens) / 6) ^ length penalty.',
     { e: fixed(Math.E, 2) },
   );
-}
 
 /** @type {(kind: Kind) => string} */
 export const kindName = (kind) => KIND_NAMES[kind]();

@@ -88,13 +88,11 @@ export function linkOfValue(state) {
 
 // What muted heads give instead of their own output.
 /** @type {(ablation: Ablation) => Written} */
-function writeAblation({ baseline, sentence, row }) {
-  return {
-    ...(baseline !== CHOICES.ablation.baseline && { baseline }),
-    ...(baseline === 'sentence' && sentence.length <= LONGEST_TEXT && { by: sentence }),
-    ...(row !== null && { only: row + 1 }),
-  };
-}
+const writeAblation = ({ baseline, sentence, row }) => ({
+  ...(baseline !== CHOICES.ablation.baseline && { baseline }),
+  ...(baseline === 'sentence' && sentence.length <= LONGEST_TEXT && { by: sentence }),
+  ...(row !== null && { only: row + 1 }),
+});
 
 /** @type {(parameters: URLSearchParams) => Ablation} */
 function parseAblation(parameters) {
@@ -159,13 +157,11 @@ export function parseCourse(parameters) {
 }
 
 /** @type {(pin: Spot | null) => Written} */
-function writePin(pin) {
-  return {
-    ...(pin && pin.row !== null && { row: pin.row + 1 }),
-    ...(pin && pin.column !== null && { column: pin.column + 1 }),
-    ...(pin?.token && { pin: 'token' }),
-  };
-}
+const writePin = (pin) => ({
+  ...(pin && pin.row !== null && { row: pin.row + 1 }),
+  ...(pin && pin.column !== null && { column: pin.column + 1 }),
+  ...(pin?.token && { pin: 'token' }),
+});
 
 /** @type {(parameters: URLSearchParams) => Spot | null} */
 function parsePin(parameters) {

@@ -9,14 +9,13 @@ export const MARKED = [2, 10, 100]; // factors that the legend of the marks name
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
 /** @type {(record: { definitions: Definitions }) => Measure[]} */
-export function measuresOf(record) {
-  return record.definitions.measures.map((one) => ({
+export const measuresOf = (record) =>
+  record.definitions.measures.map((one) => ({
     ...one,
     label: tell(one.label),
     definition: tell(one.definition),
     unit: tell(one.unit),
   }));
-}
 
 // The measures that heads can be sorted by.
 /** @type {(record: { definitions: Definitions }) => { name: string; label: string }[]} */
@@ -38,11 +37,8 @@ export function importanceOf({ importance, ablation }) {
 
 // The importance of heads on the other side, so that the colours mean the same on both sides; null without another side.
 /** @type {(state: State) => ByKind<number[][]> | null} */
-export function importanceBeside(state) {
-  return state.beside?.record && otherRecord(state)
-    ? importanceOf({ ...state.beside, ablation: state.ablation })
-    : null;
-}
+export const importanceBeside = (state) =>
+  state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, ablation: state.ablation }) : null;
 
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
 /** @type {(state: State, name: string, layer: number, head: number) => number | null} */

@@ -82,18 +82,16 @@ export function otherSide(state) {
 
 // Side B as a store for its panels.
 /** @type {(store: Store) => Store} */
-export function createStoreOfB(store) {
-  return {
-    get: () => stateOfB(store.get()),
-    subscribe: (listener) =>
-      store.subscribe((state, before) => {
-        speakOf(stateOfB(state).record);
-        listener(stateOfB(state), stateOfB(before));
-        speakOf(state.record);
-      }),
-    change: (changes) => store.change(changesOf(store.get(), changes)),
-  };
-}
+export const createStoreOfB = (store) => ({
+  get: () => stateOfB(store.get()),
+  subscribe: (listener) =>
+    store.subscribe((state, before) => {
+      speakOf(stateOfB(state).record);
+      listener(stateOfB(state), stateOfB(before));
+      speakOf(state.record);
+    }),
+  change: (changes) => store.change(changesOf(store.get(), changes)),
+});
 
 // Changes of B as changes of the one state.
 function changesOf(state, changes) {

@@ -66,14 +66,12 @@ function sentencesOf(client, node, state) {
   });
 }
 
-function notesOf(client, state, sentences) {
-  return [
-    ...(sentences.textContent.includes('…')
-      ? [sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.')]
-      : []),
-    ...rest(client, state),
-  ];
-}
+const notesOf = (client, state, sentences) => [
+  ...(sentences.textContent.includes('…')
+    ? [sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.')]
+    : []),
+  ...rest(client, state),
+];
 
 // What is not measured, and why.
 function rest(client, state) {

@@ -9,6 +9,10 @@ import { trainingStep } from '../state/queries.js';
 import { VALUES } from '../values/values.js';
 import { say, tell } from '../locales/language.js';
 
+// What `something` gives for each value that has a request, by the name of the request.
+const ofValues = (something) =>
+  Object.fromEntries(VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]));
+
 // What the status line says meanwhile; an instrument and a value say it themselves.
 const DOING = {
   beams: () => say('Searching with a beam'),
@@ -31,13 +35,6 @@ const DOING = {
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 // What is computed of the tokens on screen with all heads.
 const WITHOUT_MUTING = ['cell', 'remove_word', ...Object.keys(ofValues(() => null)), ...QUESTIONS];
-
-// What `something` gives for each value that has a request, by the name of the request.
-function ofValues(something) {
-  return Object.fromEntries(
-    VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]),
-  );
-}
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 /** @type {(code: string, name: string) => Worker} */

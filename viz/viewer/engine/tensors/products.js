@@ -88,16 +88,14 @@ function place(heap, { outputs, inputs, values, scales, bias }) {
 
 // Some outputs of a matrix, from `start` up to `end`.
 /** @type {(matrix: Product, start: number, end: number) => Product} */
-export function sliceOf({ inputs, width, codes, scales, bias }, start, end) {
-  return {
-    outputs: end - start,
-    inputs,
-    width,
-    codes: codes.subarray(start * width, end * width),
-    scales: scales.subarray(start, end),
-    bias: bias.subarray(start, end),
-  };
-}
+export const sliceOf = ({ inputs, width, codes, scales, bias }, start, end) => ({
+  outputs: end - start,
+  inputs,
+  width,
+  codes: codes.subarray(start * width, end * width),
+  scales: scales.subarray(start, end),
+  bias: bias.subarray(start, end),
+});
 
 // One row of a matrix, as an embedding.
 function rowOf({ inputs, width, codes, scales }, row) {

@@ -8,8 +8,17 @@ import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { showHead, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/questions.js';
-import { actionButton, actions, choiceItem, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
-import { pathsOf, placesOf } from './paths.js';
+import {
+  actionButton,
+  actions,
+  choiceItem,
+  closeButton,
+  note,
+  numberText,
+  openDialog,
+  percentSlider,
+} from '../drawing/widgets.js';
+import { pathsOf, placesOf } from './route_picture.js';
 import { axesOf, layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
@@ -106,9 +115,8 @@ function splitOf(record, one, open) {
 function createLarge(store) {
   const place = element('div', { class: 'hl-scroll' });
   const outcome = element('p', { class: 'hl-role', role: 'status' });
-  const close = element('form', { method: 'dialog' }, element('button', { class: 'hl-button' }, say('Close')));
   const label = { 'aria-label': routes.title() };
-  const dialog = element('dialog', { class: 'hl-help hl-routes-large', ...label }, outcome, place, close);
+  const dialog = element('dialog', { class: 'hl-help hl-routes-large', ...label }, outcome, place, closeButton());
   const show = (state) => {
     if (!dialog.open || !state.record) return;
     outcome.textContent = outcomeOf(state);

@@ -3,17 +3,8 @@
 // history, and each comparison of two sides.
 
 import { askImportance, askMuted } from './transport/effects.js';
-import {
-  askTraining,
-  cancelViews,
-  compareWithReference,
-  forceTokens,
-  scoreTranslation,
-  showHypothesis,
-  showMuted,
-  showReference,
-  showTrainingStep,
-} from './transport/views.js';
+import { askTraining, cancelViews, compareWithReference, forceTokens, scoreTranslation } from './transport/views.js';
+import { showHypothesis, showMuted, showReference, showTrainingStep } from './transport/views.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './state/value_choice.js';
 import { asksFor, courseOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';

@@ -4,18 +4,8 @@ import { createButton, element, find } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';
 import { withDocuments } from './documents.js';
 import { startWorker, workerAsker } from './transport/requests.js';
-import {
-  cancel,
-  chooseModel,
-  createPage,
-  provide,
-  takeAddress,
-  prepareExport,
-  saveWithModel,
-  showTranslation,
-  toggleExportOfFiles,
-  speakAsWanted,
-} from './page.js';
+import { cancel, chooseModel, createPage, provide, takeAddress, prepareExport, saveWithModel } from './page.js';
+import { showTranslation, toggleExportOfFiles, speakAsWanted } from './page.js';
 import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOptions, toggleTheme } from './top_bar.js';
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';

@@ -9,17 +9,8 @@ import { chosenHeads, headsOfKind, isMemory, sameHead } from '../domain/heads.js
 import { differs, focusOf, isMuted, sameSpot } from '../state/queries.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
-import {
-  canSort,
-  MARKED,
-  darknessOf,
-  darknessOfFactor,
-  importanceOf,
-  measureOf,
-  sortedHeads,
-  labelOfMeasure,
-  sortsOf,
-} from '../state/measures.js';
+import { canSort, MARKED, darknessOf, darknessOfFactor, importanceOf, measureOf } from '../state/measures.js';
+import { sortedHeads, labelOfMeasure, sortsOf } from '../state/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
 import { roleSymbol, tabs } from '../drawing/widgets.js';
 import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';

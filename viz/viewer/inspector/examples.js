@@ -11,17 +11,8 @@ import { showHead } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
-import {
-  actionButton,
-  actions,
-  choiceItem,
-  hitLine,
-  note,
-  numberText,
-  sayNote,
-  section,
-  shareBar,
-} from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, hitLine, note, numberText, sayNote } from '../drawing/widgets.js';
+import { section, shareBar } from '../drawing/widgets.js';
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 

@@ -8,16 +8,8 @@ import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { showHead, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/questions.js';
-import {
-  actionButton,
-  actions,
-  choiceItem,
-  closeButton,
-  note,
-  numberText,
-  openDialog,
-  percentSlider,
-} from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, closeButton, note, numberText, openDialog } from '../drawing/widgets.js';
+import { percentSlider } from '../drawing/widgets.js';
 import { pathsOf, placesOf } from './route_picture.js';
 import { axesOf, layoutOf, pictureOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';

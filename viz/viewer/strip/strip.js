@@ -7,16 +7,8 @@ import { labelOf } from '../state/labels.js';
 import { clamp } from '../domain/math.js';
 import { rangeNotices } from '../state/measures.js';
 import { togglePin, toggleRemoved } from '../state/actions.js';
-import {
-  aboutModel,
-  differs,
-  focusOf,
-  isElsewhere,
-  placeOfColumn,
-  placesOfRows,
-  sameSpot,
-  spotOfToken,
-} from '../state/queries.js';
+import { aboutModel, differs, focusOf, isElsewhere, placeOfColumn, placesOfRows } from '../state/queries.js';
+import { sameSpot, spotOfToken } from '../state/queries.js';
 import { NO_SIDE_B, otherRecord, sideOf } from '../state/comparison.js';
 import { differingPlaces } from '../domain/counterparts.js';
 import { gridChanged, shownGrid } from '../state/grid.js';

@@ -14,7 +14,7 @@ import { differs, sameSpot } from './state/queries.js';
 import { CHOICES } from './state/store.js';
 import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
-import { rewriteAddress } from './domain/address_bar.js';
+import { rewriteAddress } from './state/parameters.js';
 import { otherLanguageOf } from './locales/language.js';
 
 /** @typedef {{ record: TranslationRecord | null; chosen: Set<string>; isWanted: () => boolean }} FollowedLink */

@@ -10,7 +10,7 @@ import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOpt
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
-import { rewriteAddress } from './domain/address_bar.js';
+import { rewriteAddress } from './state/parameters.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;

@@ -21,10 +21,8 @@ import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingSte
 import { pass, encodeSource, score, searchFor, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
-const [SENTENCES, LISTS] = [
-  ['text', 'other'],
-  ['sample', 'sentences'],
-]; // fields of requests
+const SENTENCES = ['text', 'other']; // fields of requests
+const LISTS = ['sample', 'sentences'];
 const [HEADS, LENS] = ['heads.json', 'lens.safetensors'];
 
 const HANDLERS = {

@@ -10,8 +10,7 @@ import { showHead, toggleMute } from '../state/actions.js';
 import { isOutcome } from '../state/questions.js';
 import { actionButton, actions, choiceItem, closeButton, note, numberText, openDialog } from '../drawing/widgets.js';
 import { percentSlider } from '../drawing/widgets.js';
-import { pathsOf, placesOf } from './route_picture.js';
-import { axesOf, layoutOf, pictureOf } from './route_picture.js';
+import { axesOf, layoutOf, pathsOf, pictureOf, placesOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
 const MARGIN = 96; // pixels beside the large picture

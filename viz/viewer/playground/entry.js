@@ -3,7 +3,7 @@
 import { writeCourse } from '../state/linked_choices.js';
 import { courseOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
-import { rewriteAddress } from '../domain/address_bar.js';
+import { rewriteAddress } from '../state/parameters.js';
 import { say } from '../locales/language.js';
 
 export const isPlayground = (address) => new URLSearchParams(address.slice(1)).has('playground');

@@ -104,10 +104,8 @@ export function attention({ memory, tape }, shape, queries, keys, { isCausal = f
     const key = (keys.borders[sentence] + first) * keys.stride + keys.start;
     const output = row * width;
     const count = (isCausal ? place + 1 : columns) - first;
-    const [reads, writes] = [
-      { array: queries.of.value, start: query },
-      { array: joined.value, start: output },
-    ];
+    const reads = { array: queries.of.value, start: query };
+    const writes = { array: joined.value, start: output };
     attend(shape, reads, { array: keys.of.value, start: key, stride: keys.stride }, count, null, writes, found);
     tape.push(() => attendBack(shape, queries.of, keys, joined, { query, key, output, count, found }));
   });

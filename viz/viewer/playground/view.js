@@ -9,14 +9,13 @@ import { askToBegin } from './ask.js';
 import { isPlayground } from './entry.js';
 import { chartsOf } from './charts.js';
 import { save } from '../drawing/files.js';
-import { rewriteAddress } from '../domain/address_bar.js';
+import { rewriteAddress } from '../state/parameters.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from '../engine/tensors/zip.js';
 import { createMatrices } from './matrices.js';
 import { createChallenges } from './challenges.js';
 import { createOwnPairs } from './own_pairs.js';
-import { USUAL, addressOf, settingsOf, stepOf, titlesOf } from './settings.js';
-import { createSwitch, createSwitches, nameOf } from './switches.js';
+import { addressOf, createSwitch, createSwitches, nameOf, settingsOf, stepOf, titlesOf, USUAL } from './settings.js';
 import { OWN, taskNamed } from './tasks.js';
 import { BOTH, WHY_STEPS, createWhy } from './why.js';
 

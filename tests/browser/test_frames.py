@@ -43,7 +43,7 @@ def address() -> Iterator[str]:
 def listening(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """A tab, and the errors and warnings of its console and scripts, those of frames included."""
     # Other sites may show an address of this machine in a frame only with the person's permission. The window
-    # holds a frame whole: a click that comes right after a scroll of the page around a frame can miss it.
+    # holds a frame whole: a click right after a scroll of the page around a frame can miss the frame.
     context = browser.new_context(
         permissions=["local-network-access"], viewport={"width": 1400, "height": 1000}
     )

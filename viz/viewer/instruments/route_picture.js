@@ -255,7 +255,7 @@ function startOf({ kind, layer, row, column }, layers) {
 }
 
 /** @type {(node: PathNode) => string} */
-export const nodeName = ({ stack, level, place }) => `${stack} ${level} ${place}`;
+const nodeName = ({ stack, level, place }) => `${stack} ${level} ${place}`;
 
 /** @type {(paths: Path[]) => Places} */
 export function placesOf(paths) {

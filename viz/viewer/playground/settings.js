@@ -37,7 +37,7 @@ export const SWITCHES = {
 };
 
 // What to expect of each switch. The slow test test_switches.py trains to see that each sentence is true.
-export const HINTS = {
+const HINTS = {
   task: message('Copying takes fewer steps than spelling backwards, and sorting takes more.'),
   layers: message('One layer on each side is enough to spell backwards. With two, each step takes longer.'),
   heads: message('One head is enough to spell backwards. With more, watch which of them does the work.'),

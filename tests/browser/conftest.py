@@ -155,12 +155,25 @@ class Tabs:
         page.emulate_media(color_scheme=scheme, reduced_motion="no-preference", forced_colors="none")
         page.set_default_timeout(10_000)
         page.mouse.move(0, 0)
-        page.goto(urljoin(url, "healthz") if url.startswith("http") else EMPTY.as_uri())
+        self._leave(page, url)
         page.evaluate("localStorage.clear()")
         page.goto(url)
         if waits:
             page.locator(".hl-thumbnail").first.wait_for(state="attached")  # a guess of Learn hides it
         return page
+
+    def leave(self) -> None:
+        """Show nothing in any page: one of Gradio's draws 60 frames a second for ever."""
+        for page in self.pages.values():
+            if not page.is_closed() and page.url != "about:blank":
+                page.unroute_all(behavior="ignoreErrors")
+                self._leave(page, page.url)
+
+    def _leave(self, page: Page, url: str) -> None:
+        """Go to a place that shows nothing and has the storage of an address."""
+        place = urljoin(url, "healthz") if url.startswith("http") else EMPTY.as_uri()
+        if page.url != place:
+            page.goto(place)
 
     def _answer(self, request: dict[str, Any]) -> Any:
         return self.answer(request)
@@ -179,6 +192,7 @@ def visit(tabs: Tabs) -> Iterator[Visit]:
     """The test fails if a script fails or loads from elsewhere."""
     tabs.trouble.clear()
     yield tabs.visit
+    tabs.leave()
     assert not tabs.trouble
 
 

@@ -204,9 +204,10 @@ def test_a_click_before_the_first_translation_is_not_lost(visit: Visit, address:
 
 
 def test_no_task_is_out_of_reach_in_a_low_or_enlarged_window(visit: Visit, address: str):
+    page = visit(f"{address}#learn=6", 844, 390)
+    guess(page)
     for width, height in ((844, 390), (720, 450), (390, 844)):  # a phone held sideways, 200 %, a phone
-        page = visit(f"{address}#learn=6", width, height)
-        guess(page)
+        page.set_viewport_size({"width": width, "height": height})
         for button in ("Show me where", "Back", "Next"):
             target = learn(page).get_by_role("button", name=button, exact=True).first
             target.scroll_into_view_if_needed()

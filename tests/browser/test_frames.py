@@ -42,8 +42,8 @@ def address() -> Iterator[str]:
 @contextmanager
 def listening(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """A tab, and the errors and warnings of its console and scripts, those of frames included."""
-    # Other sites may show an address of this machine in a frame only with the person's permission. The window
-    # holds a frame whole: a click right after a scroll of the page around a frame can miss the frame.
+    # Other sites may show an address of this machine in a frame only with the person's permission.
+    # The window holds a frame whole: a click right after a scroll of the page around it can miss the frame.
     context = browser.new_context(
         permissions=["local-network-access"], viewport={"width": 1400, "height": 1000}
     )
@@ -149,8 +149,14 @@ def test_an_exported_view_in_a_frame_without_an_address(way: str, sandbox: str |
         assert told == []
 
 
-@pytest.mark.parametrize("sandbox", ["allow-scripts", None])
-@pytest.mark.parametrize("way", WAYS)
+# The view above is in every frame; the model is in two, which differ in both.
+FRAMES = [("srcdoc", "allow-scripts"), ("blob", None)]
+SLOW_FRAMES = [("srcdoc", None), ("blob", "allow-scripts")]
+
+
+@pytest.mark.parametrize(
+    ("way", "sandbox"), [*FRAMES, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW_FRAMES)]
+)
 def test_an_exported_model_in_a_frame_translates(way: str, sandbox: str | None, browser: Browser):
     model = Translator.load(Path(app.__file__).parent / "assets/models/reverse")
     html = portable(model, encode(model.translate("headlight"), "reverse"))

@@ -27,8 +27,16 @@ TITLES = [
 
 @pytest.fixture
 def page(opened: Page) -> Page:
-    opened.evaluate("localStorage.clear()")
     return opened
+
+
+def visit_with(known: str, visit: Visit, address: str) -> Page:
+    """The page of a person who has done something of the course before."""
+    page = visit(f"{address}healthz", waits=False)
+    page.evaluate("known => localStorage.setItem('headlight.learned', known)", known)
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    return page
 
 
 def learn(page: Page) -> Locator:
@@ -67,9 +75,13 @@ def task(page: Page, number: int) -> Locator:
     return learn(page).locator(".hl-tasks > li").nth(number - 1)
 
 
-def test_nothing_of_learn_is_on_screen_until_it_is_asked_for(page: Page):
+def test_nothing_of_learn_is_on_screen_until_a_chapter_that_exists_is_asked_for(page: Page):
     before = page.locator(".hl-columns").bounding_box()
     expect(learn(page)).to_be_hidden()
+    for value in ("0", "9", "1.5", "<b>"):
+        page.evaluate("value => { location.hash += '&learn=' + encodeURIComponent(value); }", value)
+        page.wait_for_function("() => !location.hash.includes('learn')")
+        expect(learn(page)).to_be_hidden()
     page.get_by_role("button", name="Learn", exact=True).click()
     expect(learn(page).get_by_role("heading", name="Five questions before")).to_be_visible()
     learn(page).get_by_role("button", name="Close").click()
@@ -134,23 +146,21 @@ def test_closing_keeps_a_sentence_of_ones_own(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(own)
 
 
-def test_the_list_of_chapters_says_what_is_done(page: Page):
+def test_the_list_of_chapters_says_what_is_done(visit: Visit, address: str):
     known = '{"tasks": ["1.1", "1.2", "2.1"], "understood": ["1"], "before": {"0": 0}}'
-    page.evaluate("known => localStorage.setItem('headlight.learned', known)", known)
-    page.reload()
+    page = visit_with(known, visit, address)
     open_chapter(page, 2)
     entries = page.get_by_role("list", name="Chapters").get_by_role("listitem")
     texts = [entries.nth(place).locator(".hl-number").inner_text() for place in range(4)]
     assert texts == ["✓ Done", "✓ Understood", "1 of 2", ""]
 
 
-def test_what_another_program_has_stored_is_no_progress(page: Page):
-    for stored in ("1.1,1.2", "[]", '{"tasks": 1, "understood": ["<b>"], "guesses": {"1": {}}}', "{"):
-        page.evaluate("known => localStorage.setItem('headlight.learned', known)", stored)
-        page.reload()
-        page.evaluate("location.hash += '&learn=3'")
-        expect(learn(page)).to_contain_text("Guess first")
-        assert learn(page).locator(".hl-number").all_inner_texts() == [""] * 8
+def test_what_another_program_has_stored_is_no_progress(visit: Visit, address: str):
+    """Other texts: tests/viz/viewer/progress.test.mjs."""
+    page = visit_with('{"tasks": 1, "understood": ["<b>"], "guesses": {"1": {}}}', visit, address)
+    page.evaluate("location.hash += '&learn=3'")
+    expect(learn(page)).to_contain_text("Guess first")
+    assert learn(page).locator(".hl-number").all_inner_texts() == [""] * 8
 
 
 def test_on_a_phone_a_chapter_folds_and_leaves_the_page_in_sight(visit: Visit, address: str):
@@ -195,13 +205,6 @@ def test_a_teacher_sends_a_link_to_a_chapter_with_a_sentence(visit: Visit, addre
     view = visit(f"{address}#v=2&model=de-en&text={quote(text)}&learn=5")
     expect(learn(view).get_by_role("heading", name=TITLES[4])).to_be_visible()
     expect(view.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(text).text)
-
-
-def test_a_chapter_that_does_not_exist_is_not_opened(page: Page):
-    for value in ("0", "9", "1.5", "<b>"):
-        page.evaluate("value => { location.hash += '&learn=' + encodeURIComponent(value); }", value)
-        page.wait_for_function("() => !location.hash.includes('learn')")
-        expect(learn(page)).to_be_hidden()
 
 
 def test_a_chapter_keeps_the_visitors_own_sentence(page: Page):
@@ -289,9 +292,7 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
 def test_the_most_important_head_is_found_by_muting_it(page: Page):
     open_chapter(page, 5)
     page.wait_for_function("() => Headlight.viewer.state().importance !== null")
-    expect(task(page, 2)).not_to_contain_text(
-        "Done"
-    )  # what the page measures unasked is not done by the person
+    expect(task(page, 2)).not_to_contain_text("Done")  # the page measures it unasked, not the person
     least = page.evaluate(
         """() => {
           const { changes } = Headlight.viewer.state().importance;

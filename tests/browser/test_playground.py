@@ -20,16 +20,7 @@ SMALL = "#playground=copy&width=16"
 WORDS = ("lantern", "notebook", "umbrella")
 
 
-OF_REVERSE = [
-    True,
-    True,
-    True,
-    False,
-    False,
-    False,
-    True,
-    True,
-]  # pages of Learn that need no other model
+OF_REVERSE = [True, True, True, False, False, False, True, True]  # pages of Learn that need no other model
 
 
 def playground(page: Page) -> Locator:
@@ -238,7 +229,6 @@ def expect_answers(page: Page) -> None:
 def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, tmp_path: Path):
     page = visit(address + SMALL, waits=False)
     expect_step(page, 0)
-    open_in_viewer(page, tmp_path)
     open_in_viewer(page, tmp_path)
     press(page, "Close")
     expect_answers(page)

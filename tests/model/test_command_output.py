@@ -12,10 +12,10 @@ import pytest
 
 from model.command_line import protect_text
 from model.storage.checkpoint import save
+from tests.commands import run_command
 from tests.model.helpers import tiny_checkpoint
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("model", "viz", "training")
 
 
 @pytest.fixture(scope="module")
@@ -25,44 +25,43 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def run(
-    *words: object, encoding: str = "utf-8", piped: bytes = b"", stdout: int = subprocess.PIPE
-) -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding, "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", *map(str, words)]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, input=piped, stdout=stdout, stderr=subprocess.PIPE, check=False
-    )
-
-
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1:strict"])
 def test_text_is_written_in_utf_8(encoding: str, model: Path) -> None:
-    found = run("model", "translate", "--model", model, "--json", "Öffne die Tür! ✓ 日", encoding=encoding)
+    words = ("model", "translate", "--model", model, "--json", "Öffne die Tür! ✓ 日")
+    found = run_command(*words, encoding=encoding)
     assert (found.returncode, found.stderr) == (0, b"")
     assert json.loads(found.stdout.decode())["source"] == "Öffne die Tür! ✓ 日"
-    failed = run("model", "translate", "--model", model.parent / "Tür✓", "Hund", encoding=encoding)
+    failed = run_command("model", "translate", "--model", model.parent / "Tür✓", "Hund", encoding=encoding)
     assert failed.returncode == 1
     assert "Tür✓" in failed.stderr.decode()
     assert b"Traceback" not in failed.stderr
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["model", "viz", "training"])
 def test_help_is_written_in_any_encoding(package: str) -> None:
-    found = run(package, "--help", encoding="ascii")
+    found = run_command(package, "--help", encoding="ascii")
     assert (found.returncode, found.stderr) == (0, b"")
+    assert found.stdout
+
+
+# In a process of its own
+
+
+def command(model: Path, *words: str | bytes) -> list[str | bytes]:
+    return [sys.executable, "-m", "model", "translate", "--model", str(model), *words]
 
 
 def test_bytes_that_are_no_text_are_written_as_question_marks(model: Path) -> None:
-    command = [sys.executable, "-m", "model", "translate", "--model", str(model), "--json", b"H\xffund"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"}
+    words = command(model, "--json", "Öffne ✓ ".encode() + b"H\xffund")
+    found = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert (found.returncode, found.stderr) == (0, b"")
-    assert json.loads(found.stdout.decode())["source"] == "H?und"
+    assert json.loads(found.stdout.decode())["source"] == "Öffne ✓ H?und"
 
 
 def test_a_pipe_that_closes_ends_the_command_quietly(model: Path) -> None:
-    command = [sys.executable, "-m", "model", "translate", "--model", str(model), "--n-best", "3"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command(model, "--n-best", "3"), cwd=ROOT, **pipes) as process:  # type: ignore[call-overload]
         process.stdout.close()
         process.stdin.write("Öffne die Tür!\n".encode() * 50)
         process.stdin.close()
@@ -74,27 +73,25 @@ def test_a_pipe_that_closes_ends_the_command_quietly(model: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_behind_standard_output_is_one_sentence(model: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        found = run("model", "translate", "--model", model, "Hund", stdout=full.fileno())
+        pipes = {"stdout": full, "stderr": subprocess.PIPE}
+        found = subprocess.run(command(model, "Hund"), cwd=ROOT, check=False, **pipes)  # type: ignore[call-overload]
     assert found.returncode == 1
     assert found.stderr.startswith(b"A file could not be read or written (No space left")
 
 
+# In this process
+
+
 @pytest.mark.parametrize("more", [(), ("--with-model",)])
 def test_a_missing_folder_of_the_output_is_made(more: tuple[str, ...], model: Path, tmp_path: Path) -> None:
+    words = ("viz", "export", "--model", model, *more, "Ein Hund läuft.", "--output")
     output = tmp_path / "missing" / "dir" / "x.html"
-    found = run("viz", "export", "--model", model, *more, "--output", output, "Ein Hund läuft.")
-    assert found.returncode == 0
+    assert run_command(*words, output).returncode == 0
     assert output.stat().st_size > 1000
-
-
-@pytest.mark.parametrize("more", [(), ("--with-model",)])
-def test_an_output_inside_a_file_is_one_sentence(more: tuple[str, ...], model: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    output = tmp_path / "file" / "x.html"
-    found = run("viz", "export", "--model", model, *more, "--output", output, "Ein Hund läuft.")
-    assert found.returncode == 1
-    assert found.stderr.count(b"\n") == 1
-    assert b".part" not in found.stderr
+    failed = run_command(*words, output / "x.html")  # inside a file
+    assert failed.returncode == 1
+    assert failed.stderr.count(b"\n") == 1
+    assert b".part" not in failed.stderr
 
 
 @pytest.mark.parametrize(
@@ -120,7 +117,7 @@ def test_a_line_of_a_dialogue_is_translated(model: Path) -> None:
         ("--beam", 2, "-Ein Hund läuft.", "Ein Hund."),
         ("--", "-Ein Hund läuft.", "Ein Hund."),
     ):
-        found = run("model", "translate", "--model", model, *words)
+        found = run_command("model", "translate", "--model", model, *words)
         assert (found.returncode, found.stderr) == (0, b"")
         assert found.stdout.count(b"\n") == 2
-    assert b"Unrecognized" in run("model", "translate", "--beem", 2, "Hund").stderr
+    assert b"Unrecognized" in run_command("model", "translate", "--beem", 2, "Hund").stderr

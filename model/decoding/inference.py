@@ -14,6 +14,7 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
+from model.decoding.kernels.packed import GEMM
 from model.decoding.options import SearchOptions
 from model.decoding.search import NEVER_PREDICTED, Candidate, encode_source, search, trim_padding
 from model.decoding.step_decoder import product_dtype
@@ -141,17 +142,16 @@ class Inference:
         exact: bool = False,
         forced: Sequence[int] = (),
     ) -> list[list[Candidate]]:
-        """Search without weights: few rows by the kernels, many by torch, in bfloat16 where that is faster.
+        """Search without weights, many rows in bfloat16 by torch where that is faster.
 
-        Every translation begins with `forced`.
-
-        If `exact`, all are searched by the kernels, as `search` does.
+        Every translation begins with `forced`. If `exact`, all are searched as `search` does.
         """
         rows = len(source) * options.beam_size
         dtype = torch.float32 if exact else product_dtype(rows, self.device)
-        by_kernels = rows <= MAX_ROWS or (exact and options.beam_size <= MAX_ROWS)
-        if by_kernels and (compiled := self.compiled(gates)):
-            return compiled.search_batch(source, options, gates, forced)
+        gemm = 0 if exact or rows <= MAX_ROWS else GEMM
+        by_kernels = rows <= MAX_ROWS or exact or (gemm != 0 and dtype == torch.float32)
+        if by_kernels and options.beam_size <= MAX_ROWS and (compiled := self.compiled(gates)):
+            return compiled.search_batch(source, options, gates, forced, gemm)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from torch import Tensor
 
-from model.decoding.kernels.compilation import cache_directory
+from model.decoding.kernels.compilation import cache_directory, set_up_numba
 
 LANES = 16  # numbers that are computed at once; processors with narrower registers take several
 OPTIONS = {
@@ -51,8 +51,7 @@ def _openmp() -> ctypes.CDLL:
 
 OPENMP = _openmp()
 CACHE = cache_directory(sorted(Path(__file__).parent.glob("*.py")))
-if CACHE is not None:
-    numba.config.CACHE_DIR = str(CACHE)
+set_up_numba(CACHE)
 
 
 class Kernel:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from filelock import FileLock
@@ -33,7 +33,8 @@ LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 # Every file whose change makes the cache invalid.
-SOURCES = [HERE / name for name in ("compilation.py", "layers.py", "network.py", "search.py", "packed.py")]
+NAMES = ("compilation", "jit", "layers", "network", "packed", "products", "search")
+SOURCES = [HERE / f"{name}.py" for name in NAMES]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
@@ -97,9 +98,7 @@ COMPILATION = Compilation()
 
 def load_kernels(cache: Path | None) -> None:
     """Load all kernels from the cache by calling them; compile those that it lacks."""
-    import numba
-
-    cast(Any, numba.config).CACHE_DIR = str(cache or "")
+    set_up_numba(cache)
     from model.decoding.kernels import network, search
 
     functions: tuple[Any, ...] = (network.encode, search.search, search.score)
@@ -121,10 +120,32 @@ def load_kernels(cache: Path | None) -> None:
         function.disable_compile()  # from now on an unexpected type is an error instead of a wait
 
 
+def set_up_numba(cache: Path | None) -> None:
+    """Say where numba keeps what it compiles and for which processor, before it compiles anything."""
+    import numba
+
+    settings: Any = numba.config
+    settings.CACHE_DIR = str(cache or "")
+    settings.CPU_FEATURES = _processor_features()
+
+
+def _processor_features() -> str:
+    """What numba may use of this processor.
+
+    On Intel's processors LLVM uses vectors of 256 bits, because older ones slow down for 512. With 512 bits a
+    sentence takes a fifth less time.
+    """
+    import llvmlite.binding as llvm
+
+    features: str = llvm.get_host_cpu_features().flatten()
+    wide = features + ",-prefer-256-bit" if "+avx512f" in features else features
+    return os.environ.get("NUMBA_CPU_FEATURES", wide)
+
+
 def cache_directory(sources: Sequence[Path]) -> Path | None:
     """Where compiled code is kept: a folder for these sources and this processor, None if none is writable.
 
-    The processor is the one that numba compiles for, which NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may choose.
+    The processor is the one that numba compiles for; NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may choose it.
 
     numba alone would not notice a change in another file than the file of the function it is asked for.
     """
@@ -133,8 +154,7 @@ def cache_directory(sources: Sequence[Path]) -> Path | None:
 
     state = [source.read_bytes() for source in sources]
     processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    features = os.environ.get("NUMBA_CPU_FEATURES", llvm.get_host_cpu_features().flatten())
-    state.append(f"{llvmlite.__version__} {processor} {features}".encode())
+    state.append(f"{llvmlite.__version__} {processor} {_processor_features()}".encode())
     name = "kernels-" + hashlib.sha256(b"".join(state)).hexdigest()[:16]
     for parent in (
         os.environ.get("NUMBA_CACHE_DIR"),

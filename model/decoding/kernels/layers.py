@@ -1,57 +1,20 @@
-"""The parts of a layer for few rows, compiled by numba: products, norms, activations and attention.
+"""The parts of a layer, compiled by numba: embedding, norms, activations and attention.
 
-The modules of `model.network` are the reference: the results equal theirs up to float32 rounding. An 8-bit
-weight stays 8 bits in memory and becomes a float32 in a register, so that a step reads a quarter of the
-bytes and no activation is rounded. Every function releases the GIL.
+The modules of `model.network` are the reference: the results equal theirs up to float32 rounding. Every
+function releases the GIL.
 
-Only the other kernels import it, and late: importing numba takes a second, and compiling takes some more.
-
-Further axis letters: R rows (hypotheses of all sentences), O and I the outputs and inputs of a matrix.
+A further axis letter: R rows (hypotheses of all sentences).
 """
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from model.decoding.kernels.jit import LOWEST, ONE, ZERO, compiled
 from model.decoding.kernels.packed import GELU, GELU_NEW, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-OPTIONS = {
-    # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
-    "fastmath": {"reassoc", "contract", "arcp"},
-    "nogil": True,
-    "error_model": "numpy",
-    "_nrt": False,  # kernels allocate nothing; without reference counting they compile in half the time
-    "no_cfunc_wrapper": True,
-}
-
-
-def kernel(function: Function, **options: Any) -> Function:
-    """Compile a function at its first call. The tests wrap every function in a check of its types."""
-    njit: Any = numba.njit
-    return cast(Function, njit(inspect.unwrap(function), **OPTIONS, **options))
-
-
-def compiled(function: Function) -> Function:
-    """Called by other compiled functions."""
-    return kernel(function, no_cpython_wrapper=True)
-
-
-def entry(function: Function) -> Function:
-    """Called from Python; cached on disk if `model.decoding.kernels.compilation` has found a folder."""
-    return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
-
-
-START = cast(int, np.int64(0))  # numba compiles a function once more for the constant 0
-ZERO, ONE, LOWEST = np.float32(0), np.float32(1), np.float32(-np.inf)
+from model.decoding.kernels.products import product
 
 
 @compiled
@@ -69,61 +32,6 @@ def exp(x: np.float32) -> np.float32:
     power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23))
     result: np.float32 = y * power.view(np.float32)
     return result
-
-
-@compiled
-def multiply(
-    x: Floats, rows: int, weight: NDArray[np.generic], scale: Floats, bias: Floats, out: Floats
-) -> None:
-    """The first rows of x [R, I] times weight [O, I]; two rows and four outputs share what they load."""
-    outputs, inputs = weight.shape
-    paired, whole = rows - rows % 2, outputs - outputs % 4
-    for o in range(0, whole, 4):
-        w0, w1, w2, w3 = weight[o], weight[o + 1], weight[o + 2], weight[o + 3]
-        for r in range(0, paired, 2):
-            x0, x1 = x[r], x[r + 1]
-            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = ZERO
-            for i in range(inputs):
-                y0, y1 = x0[i], x1[i]
-                a, b = np.float32(w0[i]), np.float32(w1[i])
-                c, d = np.float32(w2[i]), np.float32(w3[i])
-                a0 += a * y0
-                a1 += a * y1
-                b0 += b * y0
-                b1 += b * y1
-                c0 += c * y0
-                c1 += c * y1
-                d0 += d * y0
-                d1 += d * y1
-            for j, (p, q) in enumerate(((a0, a1), (b0, b1), (c0, c1), (d0, d1))):
-                out[r, o + j] = p * scale[o + j] + bias[o + j]
-                out[r + 1, o + j] = q * scale[o + j] + bias[o + j]
-        for r in range(paired, rows):
-            x0 = x[r]
-            a0 = b0 = c0 = d0 = ZERO
-            for i in range(inputs):
-                y0 = x0[i]
-                a0 += np.float32(w0[i]) * y0
-                b0 += np.float32(w1[i]) * y0
-                c0 += np.float32(w2[i]) * y0
-                d0 += np.float32(w3[i]) * y0
-            for j, p in enumerate((a0, b0, c0, d0)):
-                out[r, o + j] = p * scale[o + j] + bias[o + j]
-    for o in range(whole, outputs):
-        for r in range(rows):
-            a0 = ZERO
-            for i in range(inputs):
-                a0 += np.float32(weight[o, i]) * x[r, i]
-            out[r, o] = a0 * scale[o] + bias[o]
-
-
-@compiled
-def product(x: Floats, rows: int, matrix: Matrix, layer: int, out: Floats) -> None:
-    """A linear map of one layer, with weights in 8 bits or as floats."""
-    if len(matrix.integers) > 0:
-        multiply(x, rows, matrix.integers[layer], matrix.scale[layer], matrix.bias[layer], out)
-    else:
-        multiply(x, rows, matrix.floats[layer], matrix.scale[layer], matrix.bias[layer], out)
 
 
 @compiled
@@ -193,9 +101,9 @@ def feed_forward(
 ) -> None:
     """Position-wise feed-forward network with its residual connection."""
     residual_pre(scratch.x, rows, norm, scratch.read)
-    product(scratch.read, rows, inner, layer, scratch.hidden)
+    product(scratch.read, rows, inner, layer, scratch.hidden, scratch.gemm)
     activate(scratch.hidden, rows, activation)
-    product(scratch.hidden, rows, outer, layer, scratch.read)
+    product(scratch.hidden, rows, outer, layer, scratch.read, scratch.gemm)
     residual_post(scratch.x, rows, scratch.read, norm)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.model import CompiledModel, Found, Steps
-from model.decoding.kernels.packed import FIRST_POSITIONS, pack_decoder
+from model.decoding.kernels.packed import FIRST_POSITIONS, GEMM, GEMM_ROWS, pack_decoder
 from model.decoding.options import SearchOptions, length_penalty
 from model.decoding.search import Candidate, encode_source, search
 from model.network.attention import KeyValue
@@ -222,6 +222,35 @@ def test_search_equals_the_reference(
         assume(not tied(nodes))
         assert_same(found.candidates, candidates, model, sentence_of(encoded, row), gates, alpha)
         assert_steps(found.steps, model, encoded, row, found.candidates[0].ids, gates)
+
+
+@pytest.mark.parametrize(
+    "gemm", [0, pytest.param(GEMM, marks=pytest.mark.skipif(not GEMM, reason="no BLAS"))]
+)
+@SOME
+@given(
+    seed=st.integers(0, 10_000),
+    shape=shapes,
+    beam_size=st.integers(1, 2),
+    eight_bit=st.booleans(),
+    data=st.data(),
+)
+@torch.no_grad()
+def test_batches_equal_the_reference(
+    gemm: int, seed: int, shape: dict, beam_size: int, eight_bit: bool, data: st.DataObject
+) -> None:
+    """Of so many sentences that BLAS is called until most are finished."""
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=GEMM_ROWS, max_size=2 * GEMM_ROWS))
+    model, options = model_of(seed, shape, eight_bit), LimitedSearch(beam_size, 0.6, max_length=9)
+    source, gates = padded(lengths, seed, shape["vocabulary"]), random_gates(model)
+    found = CompiledModel(model).search_batch(source, options, gates, [5], gemm=gemm)
+    assert len(found) == len(lengths)
+    for row in data.draw(st.sets(st.integers(0, len(lengths) - 1), min_size=3, max_size=3)):
+        alone, forced, nodes = source[row : row + 1, : lengths[row]], torch.tensor([[5]]), tree()
+        encoded = encode_source(model, alone, gates)
+        (reference,) = search(model, alone, options, gates, forced=forced, encoded=encoded, tree=nodes)
+        assume(not tied(nodes))
+        assert_same(found[row], reference, model, encoded, gates, 0.6)
 
 
 @SOME

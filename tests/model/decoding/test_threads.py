@@ -59,6 +59,7 @@ def test_translations_do_not_depend_on_the_number_of_parts(
         return map_in_threads(function, parts)
 
     monkeypatch.setattr("model.decoding.inference.PART_ROWS", 1)
-    monkeypatch.setattr("model.decoding.inference.map_in_threads", watched)
+    for module in ("inference", "kernels.model"):
+        monkeypatch.setattr(f"model.decoding.{module}.map_in_threads", watched)
     assert joint.translate_batch(lines) == whole
     assert sizes == [2]

@@ -33,17 +33,21 @@ def sums(rows: int, outputs: int) -> Any:
     @instructions
     def tile(typing: Any, x: Any, r: Any, weight: Any, o: Any, out: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            def row(place: int, start: Any, number: int) -> Any:
-                array = context.make_array(signature.args[place])(context, builder, arguments[place])
-                at = builder.add(start, start.type(number))
-                return builder.gep(array.data, [builder.mul(at, builder.extract_value(array.shape, 1))])
+            def array(place: int) -> Any:
+                return context.make_array(signature.args[place])(context, builder, arguments[place])
 
-            _, r, weight, o, _ = arguments
-            inputs = builder.extract_value(
-                context.make_array(signature.args[2])(context, builder, weight).shape, 1
-            )
-            read = [row(0, r, number) for number in range(rows)]
-            weights = [row(2, o, number) for number in range(outputs)]
+            def width(array: Any) -> Any:
+                return builder.extract_value(array.shape, 1)
+
+            def row(array: Any, start: Any, number: int) -> Any:
+                at = builder.add(start, start.type(number))
+                return builder.gep(array.data, [builder.mul(at, width(array))])
+
+            _, r, _, o, _ = arguments
+            x, weight, out = map(array, (0, 2, 4))
+            read = [row(x, r, number) for number in range(rows)]
+            weights = [row(weight, o, number) for number in range(outputs)]
+            inputs = width(weight)
             zero = ir.Constant(VECTOR, [0.0] * LANES)
             totals = [[cgutils.alloca_once_value(builder, zero) for _ in weights] for _ in read]
             end, step = builder.and_(inputs, inputs.type(-LANES)), inputs.type(LANES)
@@ -57,7 +61,7 @@ def sums(rows: int, outputs: int) -> Any:
             found = _added_up(builder, [builder.load(each) for of_row in totals for each in of_row])
             for number in range(rows):
                 part = _shuffled(builder, found, found, range(number * outputs, (number + 1) * outputs))
-                place = builder.gep(row(4, r, number), [o])
+                place = builder.gep(row(out, r, number), [o])
                 builder.store(part, builder.bitcast(place, part.type.as_pointer())).align = 4
             return context.get_dummy_value()
 

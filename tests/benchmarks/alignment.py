@@ -137,10 +137,7 @@ def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]
         if kind == "weights" and config.taught_head:
             layer, head = config.taught_head
             taught = AlignmentHead(layer, head, shifted=True)
-            yield (
-                f"{kind}, read: layer {layer + 1}, head {head + 1}, taught",
-                links_of(taught, aligned),
-            )
+            yield (f"{kind}, read: layer {layer + 1}, head {head + 1}, taught", links_of(taught, aligned))
 
 
 def links_of(head: AlignmentHead, aligned: Sequence[AlignedWords]) -> CorpusLinks:

@@ -98,11 +98,7 @@ async def unread_results(server: Server, calls: int = 200) -> Figures:
             body = {"data": arguments, "session_hash": "one session"}
             accepted += (await client.post("/gradio_api/call/attention", json=body)).is_success
         await asyncio.sleep(3)
-    return {
-        "calls accepted": accepted,
-        "memory before, MB": before,
-        "memory after, MB": megabytes(server),
-    }
+    return {"calls accepted": accepted, "memory before, MB": before, "memory after, MB": megabytes(server)}
 
 
 async def unread_work(server: Server, calls: int = 40) -> Figures:

@@ -47,20 +47,10 @@ SEEDS_001_004 = replace(
     pairs_per_batch=None,
 )
 WAY_000 = SeedSettings(
-    sentences=32,
-    length=100,
-    masks_padding=False,
-    label_smoothing=0.0,
-    learning_rate=1e-3,
-    adam_eps=1e-8,
+    sentences=32, length=100, masks_padding=False, label_smoothing=0.0, learning_rate=1e-3, adam_eps=1e-8
 )
 WAY_001_004 = SeedSettings(
-    sentences=8,
-    length=350,
-    masks_padding=True,
-    label_smoothing=0.1,
-    learning_rate=1e-4,
-    adam_eps=1e-9,
+    sentences=8, length=350, masks_padding=True, label_smoothing=0.1, learning_rate=1e-4, adam_eps=1e-9
 )
 
 

@@ -49,10 +49,7 @@ def test_translations_of_ctranslate2_are_equal(lines: dict[str, Any]) -> None:
         found = lines["translator"].translate(text)
         source = [token.piece for token in found.attention.source]
         (theirs,) = lines["fast"].translate_batch(
-            [source],
-            beam_size=1,
-            max_decoding_length=2 * len(source) + 10,
-            suppress_sequences=lines["never"],
+            [source], beam_size=1, max_decoding_length=2 * len(source) + 10, suppress_sequences=lines["never"]
         )
         pieces = [token.piece for token in found.attention.predicted if token.piece != "</s>"]
         assert theirs.hypotheses[0] == pieces

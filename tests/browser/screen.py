@@ -70,10 +70,7 @@ def cell(page: Page, row: int, column: int) -> tuple[float, float]:
     rows = page.locator(".hl-row-label").count()
     columns = page.locator(".hl-column-label").count()
     assert box is not None
-    return (
-        box["x"] + (column + 0.5) * box["width"] / columns,
-        box["y"] + (row + 0.5) * box["height"] / rows,
-    )
+    return (box["x"] + (column + 0.5) * box["width"] / columns, box["y"] + (row + 0.5) * box["height"] / rows)
 
 
 def point(page: Page, row: int, column: int) -> None:

@@ -9,14 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from model import Translator
-from tests.browser.static_site import (
-    Visitor,
-    await_kept,
-    expect_translation,
-    served,
-    submit,
-    write,
-)
+from tests.browser.static_site import Visitor, await_kept, expect_translation, served, submit, write
 from viz.static.site import HERE, ICONS
 
 pytestmark = pytest.mark.browser

@@ -313,8 +313,7 @@ def test_a_broken_model_stays_named_after_another_one_translates(visit: Visit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("theme", "width", "height"),
-    [("light", 380, 800), ("dark", 1440, 900), ("light", 1440, 900)],
+    ("theme", "width", "height"), [("light", 380, 800), ("dark", 1440, 900), ("light", 1440, 900)]
 )
 @pytest.mark.parametrize(("name", "text"), [("long", LONG), *SHORTER])
 def test_screens(visit: Visit, address: str, theme: Scheme, width: int, height: int, name: str, text: str):

@@ -19,14 +19,7 @@ from playwright.sync_api import Page, expect
 import app
 from model import Translator, list_models
 from tests import hostile
-from tests.browser.static_site import (
-    ask_page,
-    expect_translation,
-    served,
-    submit,
-    translators,
-    write,
-)
+from tests.browser.static_site import ask_page, expect_translation, served, submit, translators, write
 from tests.viz.engine.engine import Reference, Reply, unpacked
 from viz.payload import to_json
 from viz.server.backend import Backend
@@ -142,10 +135,7 @@ def taken(page: Page, name: str, folder: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [(1440, "light"), (1440, "dark"), (380, "light")],
-)
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (380, "light")])
 def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, static, gradio, width, scheme):
     one, other = (picture(visitor.page(width, scheme), url) for url in (static, gradio))
     assert one.shape == other.shape

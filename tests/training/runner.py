@@ -17,12 +17,7 @@ KILLED = replace(REVERSE, max_steps=120, validate_every=9, save_every=1)
 # Without dropout, whose draws differ from process to process.
 SHARED = replace(REVERSE, model=replace(SHAPE, dropout=0.0), accumulate=2, max_steps=60, validate_every=20)
 DROPPING = replace(REVERSE, max_steps=30)
-CONFIGS = {
-    "killed": KILLED,
-    "shared": SHARED,
-    "dropping": DROPPING,
-    "half": replace(DROPPING, max_steps=13),
-}
+CONFIGS = {"killed": KILLED, "shared": SHARED, "dropping": DROPPING, "half": replace(DROPPING, max_steps=13)}
 
 
 def main() -> None:

@@ -39,9 +39,7 @@ TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
 def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes: int) -> list[torch.Tensor]:
     """The gradients of process `index` of several, of which the mean is taken."""
     trainer.accelerator = SimpleNamespace(
-        num_processes=processes,
-        device=torch.device("cpu"),
-        backward=torch.Tensor.backward,
+        num_processes=processes, device=torch.device("cpu"), backward=torch.Tensor.backward
     )
     trainer.model.zero_grad()
     loaded = replace(trainer.loader, process=index, processes=processes).load(Place(0, 1, rows))

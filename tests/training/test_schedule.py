@@ -17,12 +17,7 @@ PEAK, WARMUP, STEPS = 2e-3, 40, 400
 FALLING = ["inverse_sqrt", "cosine"]
 SCHEDULES = [*FALLING, "trapezoid", "step", "constant"]
 CONFIG = replace(
-    REVERSE,
-    peak_learning_rate=PEAK,
-    warmup_steps=WARMUP,
-    max_steps=STEPS,
-    decay_every=50,
-    decay_factor=0.5,
+    REVERSE, peak_learning_rate=PEAK, warmup_steps=WARMUP, max_steps=STEPS, decay_every=50, decay_factor=0.5
 )
 
 

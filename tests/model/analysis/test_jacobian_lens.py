@@ -10,15 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from model.analysis.jacobian_lens import (
-    LENS,
-    STACKS,
-    load_lens,
-    mean_jacobians,
-    measure,
-    save_lens,
-    states,
-)
+from model.analysis.jacobian_lens import LENS, STACKS, load_lens, mean_jacobians, measure, save_lens, states
 from model.analysis.lens import lens, nearness, words_of
 from model.analysis.trace import trace
 from model.network.masks import causal_mask

@@ -246,10 +246,7 @@ def test_role_by_position(offset: int, name: str) -> None:
 
 def test_role_by_each_threshold() -> None:
     half, less = torch.full((1, 1), 0.5), torch.full((1, 1), 0.49)
-    for name, field in (
-        ("separator sink", "sink_mass"),
-        ("aligned to the word it writes", "source_focus"),
-    ):
+    for name, field in (("separator sink", "sink_mass"), ("aligned to the word it writes", "source_focus")):
         assert role(measured("cross", **{field: half})) == name
         assert role(measured("cross", **{field: less})) == "mixed"
 

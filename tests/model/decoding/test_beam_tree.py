@@ -2,16 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.decoding.beam_tree import (
-    CUT,
-    ENDED,
-    FORCED,
-    HOPELESS,
-    IN_BEAM,
-    NARROWED,
-    OUTSCORED,
-    BeamTree,
-)
+from model.decoding.beam_tree import CUT, ENDED, FORCED, HOPELESS, IN_BEAM, NARROWED, OUTSCORED, BeamTree
 from model.decoding.options import length_penalty
 from model.decoding.search import search
 from model.results import BeamNode, Token

@@ -84,8 +84,7 @@ def compare(ours: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, bound
 
 
 @pytest.mark.parametrize(
-    ("beam", "count"),
-    [(4, 4), *(pytest.param(beam, 20, marks=pytest.mark.slow) for beam in (1, 4))],
+    ("beam", "count"), [(4, 4), *(pytest.param(beam, 20, marks=pytest.mark.slow) for beam in (1, 4))]
 )
 def test_translations_are_equal(pair: Both, beam: int, count: int) -> None:
     """With no length penalty, where both conventions agree."""

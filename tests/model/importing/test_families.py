@@ -113,11 +113,7 @@ CASES = {
     "ByT5": Case(byt5, GATED),
 }
 # Beams and groups of eight sentences.
-SEARCHES = [
-    (4, 2),
-    pytest.param(1, 6, marks=pytest.mark.slow),
-    pytest.param(4, 6, marks=pytest.mark.slow),
-]
+SEARCHES = [(4, 2), pytest.param(1, 6, marks=pytest.mark.slow), pytest.param(4, 6, marks=pytest.mark.slow)]
 # Tokens of a source that are not part of the sentence.
 SPECIAL = {
     "bart": ["<s>", "</s>"],

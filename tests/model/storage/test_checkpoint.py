@@ -174,10 +174,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "weights cut in half": (lambda d: truncate(d, 0.5), "truncated or broken"),
     "weights cut by a byte": (lambda d: truncate(d, 0.99999), "truncated or broken"),
     "weights empty": (lambda d: truncate(d, 0), "truncated or broken"),
-    "config cut": (
-        lambda d: (d / "config.json").write_text('{"format": 1,'),
-        "not valid JSON",
-    ),
+    "config cut": (lambda d: (d / "config.json").write_text('{"format": 1,'), "not valid JSON"),
     "config of another program": (
         lambda d: (d / "config.json").write_text('{"model_type": "marian"}'),
         "not a Headlight model's config",

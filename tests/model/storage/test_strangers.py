@@ -241,10 +241,7 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     ),
     # tokenizers
     "a pattern that hangs": (rules(pre_tokenizer=HANGING), "not a tokenizer file of Headlight"),
-    "a setting that aborts": (
-        bpe(continuing_subword_prefix="####"),
-        "not a tokenizer file of Headlight",
-    ),
+    "a setting that aborts": (bpe(continuing_subword_prefix="####"), "not a tokenizer file of Headlight"),
     "normaliser": (rules(normalizer={"type": "Lowercase"}), "not a tokenizer file of Headlight"),
     "word pieces": (bpe(type="WordPiece"), "not a tokenizer file of Headlight"),
     "other specials": (rules(added_tokens=[]), "not a tokenizer file of Headlight"),

@@ -20,8 +20,7 @@ OPEN = Frame(without="</s>")
 
 
 @pytest.mark.parametrize(
-    ("frame", "expected"),
-    [(Frame(), (4, 5, 6, 3)), (FRAMED, (2, 4, 5, 6, 3)), (OPEN, (4, 5, 6))],
+    ("frame", "expected"), [(Frame(), (4, 5, 6, 3)), (FRAMED, (2, 4, 5, 6, 3)), (OPEN, (4, 5, 6))]
 )
 def test_what_stands_around_a_source(frame: Frame, expected: tuple[int, ...]) -> None:
     tokenizer = ReadyMadeTokenizer(ReadyMade(), WORDS, frame)

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.training.tiny import as_lists, collate
-from training.corpus.batching import (
-    ROWS,
-    WIDTHS,
-    IdRows,
-    TokenBatches,
-    padded,
-    padding_share,
-)
+from training.corpus.batching import ROWS, WIDTHS, IdRows, TokenBatches, padded, padding_share
 
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=80)
 budgets = st.integers(1, 300)

@@ -29,13 +29,7 @@ from tests.training.tiny import (
     write_lines,
 )
 from training.corpus.cleaning import clean
-from training.corpus.encoding import (
-    BLOCK,
-    TOKENIZER_PAIRS,
-    _sample,
-    encode_pairs,
-    train_tokenizers,
-)
+from training.corpus.encoding import BLOCK, TOKENIZER_PAIRS, _sample, encode_pairs, train_tokenizers
 from training.corpus.sources import fetch_pairs, read_training
 from training.corpus.splits import read_corpus
 

@@ -128,8 +128,7 @@ def test_pooled_rows_count_the_same(measured):
 
 
 @pytest.mark.parametrize(
-    ("kind", "offset"),
-    [("encoder", -1), ("encoder", 0), ("encoder", 1), ("decoder", -1), ("decoder", 0)],
+    ("kind", "offset"), [("encoder", -1), ("encoder", 0), ("encoder", 1), ("decoder", -1), ("decoder", 0)]
 )
 def test_the_pooled_offset_of_one_sentence_is_its_own(measured, kind, offset):
     """Where one offset has nearly all rows, pooling and `positional` agree."""
@@ -201,8 +200,7 @@ def test_the_score_does_not_depend_on_what_a_processor_is_fast_in(translator, mo
 
 
 @pytest.mark.parametrize(
-    ("scores", "redundant"),
-    [((40.0, 39.5, 39.2, 39.0, 41.0), 2), ((40.0, 38.0), 0), ((40.0, 41.0, 40.0), 2)],
+    ("scores", "redundant"), [((40.0, 39.5, 39.2, 39.0, 41.0), 2), ((40.0, 38.0), 0), ((40.0, 41.0, 40.0), 2)]
 )
 def test_redundant_heads_are_those_before_the_first_fall(scores, redundant):
     assert AblationCurve("cost", tuple(range(9)), scores).redundant_heads() == redundant

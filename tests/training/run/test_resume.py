@@ -32,15 +32,7 @@ from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
 from model.translator import Translator
 from tests.training.runner import KILLED
-from tests.training.tiny import (
-    REVERSE,
-    assert_same_run,
-    logged,
-    metrics,
-    prepared,
-    run,
-    state_of,
-)
+from tests.training.tiny import REVERSE, assert_same_run, logged, metrics, prepared, run, state_of
 from training.run.damage import BEST, SNAPSHOTS
 from training.run.directory import STATE
 from training.run.resume import load_state

@@ -11,12 +11,7 @@ import torch
 
 from tests.viz.loop import run
 from viz.server.handlers import estimate_seconds
-from viz.server.scheduler import (
-    NOT_FINITE,
-    QUICK_AT_ONCE,
-    TOO_LARGE,
-    Scheduler,
-)
+from viz.server.scheduler import NOT_FINITE, QUICK_AT_ONCE, TOO_LARGE, Scheduler
 from viz.server.work_queue import BUSY, MAX_WAITING, STOPPING, Client, asking
 
 

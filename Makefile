@@ -3,11 +3,11 @@
 PYTHON_BIN ?= python3
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check
-# Each run installs anew: Python compiles what it imports, and nothing else, and keeps that for the other processes.
-ifdef CI
-PIP_INSTALL += --quiet --progress-bar off --no-compile
+# pip would compile every module; Python compiles what it imports, and keeps that for the next start.
+PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
+ifdef CI
+PIP_INSTALL += --quiet --progress-bar off
 endif
 APP_INSTALLED := $(VENV)/.app-installed$(if $(LOCKED),-locked)
 LOCKED_VERSIONS := $(VENV)/locked-versions.txt

@@ -14,7 +14,6 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
-from model.decoding.kernels.packed import GEMM
 from model.decoding.options import SearchOptions
 from model.decoding.search import NEVER_PREDICTED, Candidate, encode_source, search, trim_padding
 from model.decoding.step_decoder import product_dtype
@@ -148,10 +147,9 @@ class Inference:
         """
         rows = len(source) * options.beam_size
         dtype = torch.float32 if exact else product_dtype(rows, self.device)
-        gemm = 0 if exact or rows <= MAX_ROWS else GEMM
-        by_kernels = rows <= MAX_ROWS or exact or (gemm != 0 and dtype == torch.float32)
-        if by_kernels and options.beam_size <= MAX_ROWS and (compiled := self.compiled(gates)):
-            return compiled.search_batch(source, options, gates, forced, gemm)
+        by_kernels = dtype == torch.float32 and options.beam_size <= MAX_ROWS
+        if by_kernels and (compiled := self.compiled(gates)):
+            return compiled.search_batch(source, options, gates, forced)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:

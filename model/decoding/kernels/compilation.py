@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 # Every file whose change makes the cache invalid.
-NAMES = ("compilation", "jit", "layers", "network", "packed", "products", "search")
+NAMES = ("compilation", "instructions", "jit", "layers", "network", "packed", "products", "search")
 SOURCES = [HERE / f"{name}.py" for name in NAMES]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles

@@ -101,9 +101,9 @@ def feed_forward(
 ) -> None:
     """Position-wise feed-forward network with its residual connection."""
     residual_pre(scratch.x, rows, norm, scratch.read)
-    product(scratch.read, rows, inner, layer, scratch.hidden, scratch.gemm)
+    product(scratch.read, rows, inner, layer, scratch.hidden)
     activate(scratch.hidden, rows, activation)
-    product(scratch.hidden, rows, outer, layer, scratch.read, scratch.gemm)
+    product(scratch.hidden, rows, outer, layer, scratch.read)
     residual_post(scratch.x, rows, scratch.read, norm)
 
 

@@ -5,7 +5,6 @@ Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,6 @@ from torch import Tensor, nn
 
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.packed import (
-    GEMM,
     Floats,
     Gates,
     Integers,
@@ -38,9 +36,7 @@ from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 if TYPE_CHECKING:
     from model.decoding.kernels.search import Ends, Extensions, History, Rules
 
-# Hypotheses of all sentences of a part. Without BLAS more make the kernels no faster.
-MAX_ROWS = 16
-MAX_GEMM_ROWS = 128
+MAX_ROWS = 16  # hypotheses of all sentences together; more make the kernels no faster
 N_LIKELIEST = 5  # tokens kept of each step
 
 
@@ -61,24 +57,6 @@ class Found(NamedTuple):
     steps: Steps
 
 
-class _Searched(NamedTuple):
-    """What a search has filled in."""
-
-    rules: Rules
-    history: History
-    extensions: Extensions
-    ends: Ends
-
-    def candidates(self, n: int) -> list[Candidate]:
-        """The finished hypotheses of sentence n, the best first."""
-        return [_candidate(self.history, self.ends, n, place) for place in self.order(n)]
-
-    def order(self, n: int) -> list[int]:
-        """Their places, the best first."""
-        order: list[int] = np.argsort(-self.ends.score[n, : self.ends.number[n]], kind="stable").tolist()
-        return order
-
-
 class CompiledModel:
     """One model's weights, packed at this moment. Results equal torch's to rounding."""
 
@@ -96,17 +74,6 @@ class CompiledModel:
 
     def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
         """Read padded sentences, every attention weight kept: `Transformer.encode`."""
-        memory, weights = self._read(source, gates, kept=len(source), gemm=0)
-        key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
-        mask = (source != PAD_ID)[:, None, None, :]
-        return Encoded(
-            [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
-        )
-
-    def _read(
-        self, source: Int[Tensor, "B S"], gates: HeadGates | None, kept: int, gemm: int
-    ) -> tuple[Memory, Floats]:
-        """The encoder's output for padded sentences, and the attention weights of all of them or of one."""
         from model.decoding.kernels import network
 
         config, (n, s) = self.config, source.shape
@@ -115,12 +82,15 @@ class CompiledModel:
         shape = (config.n_decoder_layers, n, config.n_heads, s, config.d_head)
         lengths = (source != PAD_ID).sum(-1).numpy()
         memory = Memory(np.zeros(shape, np.float32), np.zeros(shape, np.float32), lengths, np.arange(s))
-        weights = np.zeros((kept, config.n_encoder_layers, config.n_heads, s, s), np.float32)
+        weights = np.zeros((n, config.n_encoder_layers, config.n_heads, s, s), np.float32)
         gate = _gate(None if gates is None else gates.encoder, config.n_encoder_layers, config.n_heads)
-        rows = max(s, MAX_GEMM_ROWS) if gemm else s
-        scratch = new_scratch(rows, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1, gemm)
+        scratch = new_scratch(s, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1)
         network.encode(self._encoder, source.contiguous().numpy(), gate, scratch, memory, weights)
-        return memory, weights
+        key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
+        mask = (source != PAD_ID)[:, None, None, :]
+        return Encoded(
+            [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
+        )
 
     def score(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
         """The steps of a given translation of one sentence, in one pass: no search."""
@@ -130,10 +100,10 @@ class CompiledModel:
         t, s = len(ids), memory.key.shape[3]
         self._lengthen(t)
         tokens, positions = np.concatenate(([BOS_ID], ids[:-1])), np.arange(t)
-        reading = Reading(tokens, np.zeros(t, np.int64), positions, np.tile(positions, (t, 1)), positions)
+        reading = Reading(tokens, np.zeros(t, np.int64), positions, np.tile(positions, (t, 1)), 0)
         shape = (self.config.n_decoder_layers, self.config.n_heads)
         record = search.new_record(t, *shape, s, N_LIKELIEST)
-        scratch = self._scratch(t, places=t, steps=1, gemm=0)
+        scratch = self._scratch(t, places=t, steps=1)
         search.score(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
         own, cross = record.self_weights.transpose(1, 2, 0, 3), record.cross_weights.transpose(1, 2, 0, 3)
         values = tuple(record.log_probability.tolist())
@@ -152,58 +122,11 @@ class CompiledModel:
 
         There may be at most MAX_ROWS hypotheses, all sentences counted.
         """
-        first = torch.empty(len(encoded.cross_kv[0].key), 0, dtype=torch.long) if forced is None else forced
-        searched = self._search(_memory(encoded), options, gates, first, tree, keep=True, gemm=0)
-        if tree is not None:
-            _watch(tree, searched.rules, searched.history, searched.extensions)
-        found = []
-        for n in range(len(first)):
-            candidates, best = searched.candidates(n), searched.order(n)[0]
-            steps = _best_steps(searched.history, searched.ends, n, best, candidates[0])
-            found.append(Found(candidates, steps))
-        return found
-
-    def search_batch(
-        self,
-        source: Int[Tensor, "B S"],
-        options: SearchOptions,
-        gates: HeadGates | None = None,
-        forced: Sequence[int] = (),
-        gemm: int = GEMM,
-    ) -> list[list[Candidate]]:
-        """The translations of any number of padded sentences, some sentences on each thread.
-
-        With BLAS's product at the address `gemm`, the log-probabilities of large batches round differently.
-        """
-        most = MAX_GEMM_ROWS if gemm else MAX_ROWS
-        of_a_thread = math.ceil(len(source) * options.beam_size / torch.get_num_threads())
-        rows = max(MAX_ROWS, min(most, of_a_thread))
-
-        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
-            part = trim_padding(part)
-            given = torch.tensor(forced, dtype=torch.long).expand(len(part), -1)
-            memory, _ = self._read(part, gates, kept=1, gemm=gemm)
-            searched = self._search(memory, options, gates, given, None, keep=False, gemm=gemm)
-            return [searched.candidates(n) for n in range(len(part))]
-
-        parts = torch.split(source, max(1, rows // options.beam_size))
-        return [each for part in map_in_threads(found, parts) for each in part]
-
-    def _search(
-        self,
-        memory: Memory,
-        options: SearchOptions,
-        gates: HeadGates | None,
-        forced: Int[Tensor, "B F"],
-        tree: BeamTree | None,
-        keep: bool,
-        gemm: int,
-    ) -> _Searched:
-        """Search; the attention weights are kept if `keep`."""
         from model.decoding.kernels import search
 
+        memory = _memory(encoded)
         n, s = memory.key.shape[1], memory.key.shape[3]
-        first = forced.contiguous().numpy()
+        first = np.empty((n, 0), np.int64) if forced is None else forced.contiguous().numpy()
         limits = [options.limit(length) for length in memory.lengths.tolist()]
         steps = max(*limits, first.shape[1] + 1)
         self._lengthen(steps)
@@ -213,24 +136,49 @@ class CompiledModel:
         k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows dropped hypotheses
         rows = n * options.beam_size
         a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
-        history = search.new_history(steps, steps if keep else 1, rows, a, *shape, s)
+        history = search.new_history(steps, rows, a, *shape, s)
         extensions = search.new_extensions(1 if tree is None else steps, n, k)
         ends = search.new_ends(n, options.beam_size)
-        scratch = self._scratch(rows, rows * steps, steps, gemm)
+        scratch = self._scratch(rows, places=rows * steps, steps=steps)
         search.search(self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends)
-        return _Searched(rules, history, extensions, ends)
+        if tree is not None:
+            _watch(tree, rules, history, extensions)
+        found = []
+        for row in range(n):
+            order = np.argsort(-ends.score[row, : ends.number[row]], kind="stable").tolist()
+            candidates = [_candidate(history, ends, row, place) for place in order]
+            found.append(Found(candidates, _best_steps(history, ends, row, order[0], candidates[0])))
+        return found
+
+    def search_batch(
+        self,
+        source: Int[Tensor, "B S"],
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        forced: Sequence[int] = (),
+    ) -> list[list[Candidate]]:
+        """The translations of any number of padded sentences, some sentences on each thread."""
+
+        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
+            part = trim_padding(part)
+            given = torch.tensor(forced, dtype=torch.long).expand(len(part), -1)
+            encoded = self.encode(part, gates)
+            return [each.candidates for each in self.search(encoded, options, gates, forced=given)]
+
+        parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
+        return [each for part in map_in_threads(found, parts) for each in part]
 
     def _lengthen(self, steps: int) -> None:
         """Have at least this many positions."""
         if steps > len(self._decoder.positions):
             self._decoder = self._decoder._replace(positions=pack_positions(self._target_embedding, steps))
 
-    def _scratch(self, rows: int, places: int, steps: int, gemm: int) -> Scratch:
+    def _scratch(self, rows: int, places: int, steps: int) -> Scratch:
         config = self.config
         layers, heads = config.n_decoder_layers, config.n_heads
         vocabulary = config.target_vocabulary
         inner = config.of_decoder.d_ff
-        return new_scratch(rows, config.d_model, inner, layers, heads, places, steps, vocabulary, gemm)
+        return new_scratch(rows, config.d_model, inner, layers, heads, places, steps, vocabulary)
 
     def _gates(self, gates: HeadGates | None) -> Gates:
         shape = (self.config.n_decoder_layers, self.config.n_heads)

@@ -36,97 +36,56 @@ from model.decoding.kernels.products import product
 def encode(
     weights: EncoderWeights, tokens: Integers, gates: Floats, scratch: Scratch, memory: Memory, kept: Floats
 ) -> None:
-    """Read sentences [N, S] into `memory`; `kept` takes the attention weights.
-
-    It is [N, L, H, S, S], or [1, L, H, S, S] to keep only the last sentence's. As many sentences as `scratch`
-    has rows for are read together.
-    """
-    first = START
-    while first < len(tokens):
-        last, rows = first, START
-        while last < len(tokens) and rows + memory.lengths[last] <= len(scratch.x):
-            for s in range(memory.lengths[last]):
-                embed(weights.embedding, tokens[last, s], weights.positions[s], scratch.x[rows + s])
-            rows += memory.lengths[last]
-            last += 1
-        encode_together(weights, gates, scratch, memory, kept, first, last, rows)
-        first = last
-
-
-@compiled
-def encode_together(
-    weights: EncoderWeights,
-    gates: Floats,
-    scratch: Scratch,
-    memory: Memory,
-    kept: Floats,
-    first: int,
-    last: int,
-    rows: int,
-) -> None:
-    """Read the sentences from `first` to before `last`, whose embedded tokens are the rows of `scratch.x`."""
+    """Read sentences [N, S] into `memory`; `kept` [N, L, H, S, S] takes the attention weights."""
+    sentences = len(tokens)
+    width = weights.positions.shape[1]
     heads = gates.shape[1]
-    if len(weights.embedding_norm.weight) > 0:
-        normalise(scratch.x, rows, weights.embedding_norm, scratch.x)
-    for layer in range(len(gates)):
-        norm = norm_of(weights.norms, layer, 0)
-        residual_pre(scratch.x, rows, norm, scratch.read)
-        product(scratch.read, rows, weights.project, layer, scratch.projected, scratch.gemm)
-        begin = START
-        for n in range(first, last):
-            end = begin + memory.lengths[n]
-            weights_of_heads = kept[min(n, len(kept) - 1), layer]
-            attend_to_sentence(scratch, memory.places, begin, end, gates[layer], weights_of_heads)
-            begin = end
-        product(scratch.joined, rows, weights.output, layer, scratch.read, scratch.gemm)
-        residual_post(scratch.x, rows, scratch.read, norm)
-        norm = norm_of(weights.norms, layer, 1)
-        feed_forward(scratch, rows, weights.inner, weights.outer, weights.activation, norm, layer)
-    residual_pre(scratch.x, rows, final_norm(weights.norms), scratch.x)
-    for layer in range(len(memory.key)):
-        product(scratch.x, rows, weights.cross_key_value, layer, scratch.projected, scratch.gemm)
-        begin = START
-        for n in range(first, last):
-            end = begin + memory.lengths[n]
+    layers, head_width = len(gates), width // heads
+    for n in range(sentences):
+        rows = memory.lengths[n]
+        for s in range(rows):
+            embed(weights.embedding, tokens[n, s], weights.positions[s], scratch.x[s])
+        if len(weights.embedding_norm.weight) > 0:
+            normalise(scratch.x, rows, weights.embedding_norm, scratch.x)
+        for layer in range(layers):
+            norm = norm_of(weights.norms, layer, 0)
+            residual_pre(scratch.x, rows, norm, scratch.read)
+            product(scratch.read, rows, weights.project, layer, scratch.projected)
             for h in range(heads):
-                key, value = memory.key[layer, n, h], memory.value[layer, n, h]
-                split(scratch.projected[begin:end], START, h, memory.places, key, value)
-            begin = end
+                split(scratch.projected, rows, width, h, scratch.key[0, h], scratch.value[0, h])
+                start = h * head_width
+                for s in range(rows):
+                    attend(
+                        scratch.projected[s, start : start + head_width],
+                        scratch.key[0, h],
+                        scratch.value[0, h],
+                        memory.places,
+                        rows,
+                        gates[layer, h],
+                        kept[n, layer, h, s],
+                        scratch.joined[s, start : start + head_width],
+                    )
+            product(scratch.joined, rows, weights.output, layer, scratch.read)
+            residual_post(scratch.x, rows, scratch.read, norm)
+            norm = norm_of(weights.norms, layer, 1)
+            feed_forward(scratch, rows, weights.inner, weights.outer, weights.activation, norm, layer)
+        residual_pre(scratch.x, rows, final_norm(weights.norms), scratch.x)
+        for layer in range(len(memory.key)):
+            product(scratch.x, rows, weights.cross_key_value, layer, scratch.projected)
+            for h in range(heads):
+                split(scratch.projected, rows, START, h, memory.key[layer, n, h], memory.value[layer, n, h])
 
 
 @compiled
-def attend_to_sentence(
-    scratch: Scratch, places: Integers, begin: int, end: int, gates: Floats, kept: Floats
-) -> None:
-    """Self-attention of one sentence, which is the rows from `begin` to before `end`."""
-    width = scratch.x.shape[1]
-    head_width = width // len(gates)
-    for h in range(len(gates)):
-        split(scratch.projected[begin:end], width, h, places, scratch.key[0, h], scratch.value[0, h])
-        start = h * head_width
-        for s in range(end - begin):
-            attend(
-                scratch.projected[begin + s, start : start + head_width],
-                scratch.key[0, h],
-                scratch.value[0, h],
-                places,
-                end - begin,
-                gates[h],
-                kept[h, s],
-                scratch.joined[begin + s, start : start + head_width],
-            )
-
-
-@compiled
-def split(projected: Floats, start: int, head: int, places: Integers, key: Floats, value: Floats) -> None:
-    """Copy one head's keys and values to their places; the keys of all heads begin at `start` of a row."""
+def split(projected: Floats, rows: int, start: int, head: int, key: Floats, value: Floats) -> None:
+    """Copy one head's keys and values [S, K] from `projected`, where all heads' keys begin at `start`."""
     width = key.shape[1]
     first_key = start + head * width
     first_value = first_key + projected.shape[1] // 3
-    for r in range(len(projected)):
+    for s in range(rows):
         for d in range(width):
-            key[places[r], d] = projected[r, first_key + d]
-            value[places[r], d] = projected[r, first_value + d]
+            key[s, d] = projected[s, first_key + d]
+            value[s, d] = projected[s, first_value + d]
 
 
 @compiled
@@ -146,33 +105,33 @@ def decode(
     """
     width = weights.positions.shape[1]
     layers, heads = gates.decoder.shape
-    norms = weights.norms
+    norms, first = weights.norms, reading.first_place
     for r in range(rows):
         position = reading.positions[r]
         embed(weights.embedding, reading.tokens[r], weights.positions[position], scratch.x[r])
-        reading.places[r, position] = reading.new_places[r]
+        reading.places[r, position] = first + r
     if len(weights.embedding_norm.weight) > 0:
         normalise(scratch.x, rows, weights.embedding_norm, scratch.x)
     for layer in range(layers):
         norm = norm_of(norms, layer, 0)
         residual_pre(scratch.x, rows, norm, scratch.read)
-        product(scratch.read, rows, weights.project, layer, scratch.projected, scratch.gemm)
+        product(scratch.read, rows, weights.project, layer, scratch.projected)
         for h in range(heads):
-            key, value = scratch.key[layer, h], scratch.value[layer, h]
-            split(scratch.projected[:rows], width, h, reading.new_places, key, value)
+            key, value = scratch.key[layer, h, first:], scratch.value[layer, h, first:]
+            split(scratch.projected, rows, width, h, key, value)
         attend_to_past(scratch, reading, rows, layer, gates.decoder[layer], self_weights)
-        product(scratch.joined, rows, weights.output, layer, scratch.read, scratch.gemm)
+        product(scratch.joined, rows, weights.output, layer, scratch.read)
         residual_post(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 1)
         residual_pre(scratch.x, rows, norm, scratch.read)
-        product(scratch.read, rows, weights.cross_query, layer, scratch.projected, scratch.gemm)
+        product(scratch.read, rows, weights.cross_query, layer, scratch.projected)
         attend_to_memory(scratch, memory, reading, rows, layer, gates.cross[layer], cross_weights)
-        product(scratch.joined, rows, weights.cross_output, layer, scratch.read, scratch.gemm)
+        product(scratch.joined, rows, weights.cross_output, layer, scratch.read)
         residual_post(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 2)
         feed_forward(scratch, rows, weights.inner, weights.outer, weights.activation, norm, layer)
     residual_pre(scratch.x, rows, final_norm(norms), scratch.x)
-    product(scratch.x, rows, weights.vocabulary, START, scratch.logits, scratch.gemm)
+    product(scratch.x, rows, weights.vocabulary, START, scratch.logits)
 
 
 @compiled

@@ -6,7 +6,6 @@ and I the outputs and inputs of a matrix. They come in NamedTuples, which numba 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -36,7 +35,6 @@ class Matrix(NamedTuple):
     floats: Floats
     scale: Floats  # [L, O]
     bias: Floats  # [L, O]
-    addresses: Integers  # [L]: of the model's own float32 weights [O, I]; 0: they are something else
 
 
 class Norms(NamedTuple):
@@ -115,7 +113,7 @@ class Reading(NamedTuple):
     sentences: Integers  # [R]
     positions: Integers  # [R]
     places: Integers  # [R, T]: where in the cache the row finds each position of its past
-    new_places: Integers  # [R]: where in the cache the row's own keys and values go
+    first_place: int  # place of the keys and values of row 0; the places of row r are r places later
 
 
 class Scratch(NamedTuple):
@@ -129,21 +127,9 @@ class Scratch(NamedTuple):
     key: Floats  # [M, H, C, K]
     value: Floats
     positions: Integers  # [R]
-    new_places: Integers  # [R]
     places: Integers  # [2, R, T]: `Reading.places` of this step and of the next one
     logits: Floats  # [R, V]
     log_sum_exp: Floats  # [R]: the log of the sum of the exponentials of `logits`
-    gemm: int  # the address of BLAS's product for many rows; 0: it is not called
-
-
-def _address_of_gemm() -> int:
-    """Where BLAS's sgemm is, as torch has loaded it; 0 where torch does not show it."""
-    found = getattr(ctypes.CDLL(torch._C.__file__), "sgemm_", None)
-    return 0 if found is None else ctypes.cast(found, ctypes.c_void_p).value or 0
-
-
-GEMM = _address_of_gemm()
-GEMM_ROWS = 24  # with fewer rows BLAS is slower
 
 
 @torch.no_grad()
@@ -199,15 +185,7 @@ def pack_decoder(model: Transformer, source_embedding: Matrix | None = None) -> 
 
 
 def new_scratch(
-    rows: int,
-    width: int,
-    inner: int,
-    layers: int,
-    heads: int,
-    places: int,
-    steps: int,
-    vocabulary: int,
-    gemm: int,
+    rows: int, width: int, inner: int, layers: int, heads: int, places: int, steps: int, vocabulary: int
 ) -> Scratch:
     """Working memory, not initialised."""
     head_width = width // heads
@@ -220,11 +198,9 @@ def new_scratch(
         np.empty((layers, heads, places, head_width), np.float32),
         np.empty((layers, heads, places, head_width), np.float32),
         np.empty(rows, np.int64),
-        np.empty(rows, np.int64),
         np.empty((2, rows, steps), np.int64),
         np.empty((rows, vocabulary), np.float32),
         np.empty(rows, np.float32),
-        gemm,
     )
 
 
@@ -238,14 +214,9 @@ def _pack(weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None) -> 
     bias = np.zeros(shape, np.float32) if biases is None else _array(torch.stack(list(biases)))
     stored = [quantise_rows({"": weight}) for weight in weights]  # as a model directory stores them
     integers, scales = (torch.stack([each[name] for each in stored]) for name in ("", SCALES))
-    at = np.array([_address(weight) for weight in weights], np.int64)
     if torch.equal(integers * scales, floats):
-        return Matrix(integers.numpy(), np.empty((0, 0, 0), np.float32), scales[..., 0].numpy(), bias, at)
-    return Matrix(np.empty((0, 0, 0), np.int8), _array(floats), np.ones(shape, np.float32), bias, at)
-
-
-def _address(weight: Tensor) -> int:
-    return weight.data_ptr() if weight.dtype == torch.float32 and weight.is_contiguous() else 0
+        return Matrix(integers.numpy(), np.empty((0, 0, 0), np.float32), scales[..., 0].numpy(), bias)
+    return Matrix(np.empty((0, 0, 0), np.int8), _array(floats), np.ones(shape, np.float32), bias)
 
 
 def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:

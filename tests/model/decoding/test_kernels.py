@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from model.decoding.beam_tree import BeamTree
-from model.decoding.kernels.model import CompiledModel, Found, Steps
-from model.decoding.kernels.packed import FIRST_POSITIONS, GEMM, GEMM_ROWS, pack_decoder
+from model.decoding.kernels.model import MAX_ROWS, CompiledModel, Found, Steps
+from model.decoding.kernels.packed import FIRST_POSITIONS, pack_decoder
 from model.decoding.options import SearchOptions, length_penalty
 from model.decoding.search import Candidate, encode_source, search
 from model.network.attention import KeyValue
@@ -224,28 +224,23 @@ def test_search_equals_the_reference(
         assert_steps(found.steps, model, encoded, row, found.candidates[0].ids, gates)
 
 
-@pytest.mark.parametrize(
-    "gemm", [0, pytest.param(GEMM, marks=pytest.mark.skipif(not GEMM, reason="no BLAS"))]
-)
 @SOME
 @given(
     seed=st.integers(0, 10_000),
     shape=shapes,
+    lengths=st.lists(st.integers(1, 9), min_size=MAX_ROWS + 1, max_size=2 * MAX_ROWS),
     beam_size=st.integers(1, 2),
     eight_bit=st.booleans(),
-    data=st.data(),
 )
 @torch.no_grad()
 def test_batches_equal_the_reference(
-    gemm: int, seed: int, shape: dict, beam_size: int, eight_bit: bool, data: st.DataObject
+    seed: int, shape: dict, lengths: list[int], beam_size: int, eight_bit: bool
 ) -> None:
-    """Of so many sentences that BLAS is called until most are finished."""
-    lengths = data.draw(st.lists(st.integers(1, 9), min_size=GEMM_ROWS, max_size=2 * GEMM_ROWS))
     model, options = model_of(seed, shape, eight_bit), LimitedSearch(beam_size, 0.6, max_length=9)
     source, gates = padded(lengths, seed, shape["vocabulary"]), random_gates(model)
-    found = CompiledModel(model).search_batch(source, options, gates, [5], gemm=gemm)
+    found = CompiledModel(model).search_batch(source, options, gates, [5])
     assert len(found) == len(lengths)
-    for row in data.draw(st.sets(st.integers(0, len(lengths) - 1), min_size=3, max_size=3)):
+    for row in (0, MAX_ROWS - 1, len(lengths) - 1):
         alone, forced, nodes = source[row : row + 1, : lengths[row]], torch.tensor([[5]]), tree()
         encoded = encode_source(model, alone, gates)
         (reference,) = search(model, alone, options, gates, forced=forced, encoded=encoded, tree=nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.decoding.kernels.model import N_LIKELIEST
-from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import MORE_TARGET, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY, TARGET_PER_SOURCE
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS
 
 # The body of a request.
@@ -30,6 +30,8 @@ LIMITS = {
     "heads": MAX_HEADS,
     "source_tokens": MAX_TOKENS,
     "target_tokens": MAX_TARGET_TOKENS,
+    "target_per_source": TARGET_PER_SOURCE,
+    "more_target": MORE_TARGET,
     "characters_per_token": CHARACTERS_PER_TOKEN,
     "alternatives": N_LIKELIEST,
     "head_work": MAX_HEAD_WORK,

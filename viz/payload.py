@@ -23,16 +23,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.analysis.measures import (
-    MEASURES,
-    ROLE_DEFINITIONS,
-    ROLES,
-    HeadMeasures,
-    Role,
-    head_roles,
-    measure_heads,
-    measure_tables,
-)
+from model.analysis.definitions import MEASURES, ROLE_DEFINITIONS, ROLES, Role
+from model.analysis.measures import HeadMeasures, head_roles, measure_heads, measure_tables
 from model.analysis.omissions import missing_words
 from model.decoding.options import SearchOptions
 from model.errors import NOT_FINITE, UserError, quote_untrusted, said

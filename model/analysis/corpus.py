@@ -23,13 +23,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from model.analysis.marks import sink_tokens, word_mask
+from model.analysis.definitions import ROLES, Role
+from model.analysis.marks import word_mask
 from model.analysis.measures import (
-    ROLE_DEFINITIONS,
-    ROLES,
     HeadMeasures,
-    Role,
     entropy,
+    explained,
     head_roles,
     measure_heads,
     measure_tables,
@@ -183,27 +182,6 @@ def sides(record: AttentionRecord | Sides, kind: Kind) -> tuple[Sequence[Token],
     if kind == "encoder":
         return record.source, record.source
     return record.predicted, record.read if kind == "decoder" else record.source
-
-
-def explained(
-    kind: Kind, heads: Float[Tensor, "N Q S"], keys: Sequence[Token]
-) -> dict[Role, Float[Tensor, " N"]]:
-    """The weight that each role of a kind explains, summed over rows.
-
-    Of a role with an offset the weight at this offset, of separator sinks the weight on separators, and of
-    alignment the weights that `measures.source_focus` counts: of each source word the largest one.
-    """
-    found: dict[Role, Tensor] = {}
-    for role, one in ROLE_DEFINITIONS.items():
-        if one.measure is None or kind not in one.kinds:
-            continue
-        if one.measure == "sinks":
-            found[role] = heads[..., sink_tokens(keys)].sum((-2, -1))
-        elif one.measure == "focus":
-            found[role] = heads[..., word_mask(keys)].amax(-2).sum(-1)
-        elif one.offset is not None:
-            found[role] = heads.diagonal(one.offset, -2, -1).sum(-1)
-    return found
 
 
 def histograms(heads: Float[Tensor, "N Q S"], allowed: Bool[Tensor, "Q S"]) -> dict[str, Int[Tensor, "N B"]]:

@@ -14,8 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from model.analysis.definitions import ROLES, Role
 from model.analysis.marks import word_mask
-from model.analysis.measures import ROLES, Role, head_roles, measure_heads
+from model.analysis.measures import head_roles, measure_heads
 from model.analysis.pooling import MeasurePool
 from model.results import AttentionRecord, Kind, Token
 

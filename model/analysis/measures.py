@@ -1,11 +1,7 @@
-"""Measures and roles of heads: pure functions of the attention weights, and how the page presents them.
+"""Measures and roles of heads: pure functions of the attention weights.
 
 Axis letters: L any leading axes (layer, head), Q queries, S keys, T target length, H heads. Every
 function measures all heads of a kind in one call. Argmax takes the first of equal weights.
-
-A new role is one more entry of ROLE_DEFINITIONS. A new measure is a function, a field of HeadMeasures and an
-entry of MEASURES and of `measure_tables`; viz/viewer/engine/measures.js has the same function, and a test
-compares both. The payload carries the definitions; their texts also need a line in each catalogue.
 """
 
 from __future__ import annotations
@@ -13,22 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.definitions import MEMORY, OFFSETS, ROLE_DEFINITIONS, ROLES, Role
 from model.analysis.marks import end_mask, sink_tokens, word_mask
 from model.analysis.thresholds import THRESHOLDS
 from model.network.masks import causal_mask
-from model.results import KINDS, AttentionRecord, Kind, Token
+from model.results import AttentionRecord, Kind, Token
 
-Role = str  # a key of ROLE_DEFINITIONS
-MEMORY: Role = "memory"  # of every part of a decoder without self-attention, and of no head
-# The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
-POSITIONAL = 0.9
 EVEN_DECIMALS = 6  # both implementations round, so that they agree where an even share equals a threshold
 
 
@@ -56,155 +49,24 @@ class HeadMeasures:
     is_memory: bool = False  # of a decoder without self-attention, where no measure has a meaning
 
 
-class Measure(NamedTuple):
-    """A measure as the page shows it: one value for each head, the largest first when heads are sorted."""
-
-    name: str  # in payloads and links
-    label: str
-    definition: str
-    unit: str = ""
-    digits: int = 2  # decimals
-    maximum: float | None = 1.0  # end of the scale; None when there is no upper bound
-    offset: str | None = None  # table of the offsets that the values are about
-    sample: str | None = None  # table of the number of queries measured; None when it is every query
-    without_end: bool = False  # whether the query of </s> is left out
-
-
-MEASURES = (
-    Measure(
-        "confidence",
-        "confidence",
-        "Mean over queries of the largest weight; the end of the sentence is left out (Voita et al. 2019, "
-        "section 4).",
-        without_end=True,
-    ),
-    Measure(
-        "entropy",
-        "entropy",
-        "Mean over queries of the entropy of the row: 0 if all weight is on one token, log2 n if it is "
-        "spread evenly over n tokens.",
-        unit=" bit",
-        maximum=None,
-    ),
-    Measure(
-        "offset_share",
-        "fixed offset",
-        "Share of queries whose strongest key is at the most common offset. The offset follows “at”; −1 is "
-        f"the previous token. A head is positional from {POSITIONAL:.2f} on (Voita et al. 2019, "
-        "section 5.1).",
-        offset="offset",
-        sample="offset_queries",
-    ),
-    Measure(
-        "sinks",
-        "sink weight",
-        "Mean weight on special tokens and final punctuation (Clark et al. 2019, section 3.2).",
-    ),
-    Measure(
-        "focus",
-        "source focus",
-        "For each source token the largest weight that any row gives it; summed, and divided by the largest "
-        "possible sum. Heads that align words score high. After “at”: 0 if the rows align the words that "
-        "they predict, −1 if they align the words that they read. This is Headlight's own measure.",
-        offset="focus_offset",
-    ),
-)
-OFFSETS = {one.name: one.offset for one in MEASURES}
+# The fields of HeadMeasures by the names of MEASURES and of the tables that they name.
+FIELDS = {
+    "confidence": "confidence",
+    "entropy": "entropy",
+    "offset_share": "positional.share",
+    "offset": "positional.offset",
+    "offset_queries": "positional.queries",
+    "sinks": "sink_mass",
+    "focus": "source_focus",
+    "focus_offset": "focus_offset",
+}
 
 
 def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
     """The values of MEASURES and of the tables that they name, [layer, head]; None without a meaning."""
-    tables = {
-        "confidence": heads.confidence,
-        "entropy": heads.entropy,
-        "offset_share": heads.positional.share,
-        "offset": heads.positional.offset,
-        "offset_queries": heads.positional.queries,
-        "sinks": heads.sink_mass,
-        "focus": heads.source_focus,
-        "focus_offset": heads.focus_offset,
-    }
-    return dict.fromkeys(tables) if heads.is_memory else tables
-
-
-class RoleDefinition(NamedTuple):
-    """A role: which heads have it, and how the page and the study show it.
-
-    A head of one of `kinds` has the role if `measure` is at least `least` and, for a role with an offset, if
-    the measure is about this offset. If it has several roles, the first one counts. Rows cannot show a role
-    that even rows would have too; see `even_evidence`.
-    """
-
-    definition: str
-    symbol: str  # an SVG path in a square of 10 by 10
-    measure: str | None = None  # by its name in MEASURES; None for mixed
-    least: float = 0.0
-    kinds: tuple[Kind, ...] = KINDS
-    offset: int | None = None
-    evidence: str = ""  # a sentence about the measure, as {share} %
-    short: str = ""  # in a cell of the study's figure
-
-
-# In cross-attention the positions of query and key belong to two sentences.
-_positional_role = partial(
-    RoleDefinition, measure="offset_share", least=POSITIONAL, kinds=("encoder", "decoder")
-)
-# A row of cross-attention predicts one word and reads another; `focus_offset` says which of them it aligns.
-_aligned_role = partial(
-    RoleDefinition,
-    measure="focus",
-    least=0.5,
-    kinds=("cross",),
-    evidence="a source token gets {share} % of the weight in its best row, on average",
-)
-ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
-    "previous token": _positional_role(
-        "reads the previous token",
-        "M8.5 5H1.5M4.5 2 1.5 5l3 3",
-        offset=-1,
-        evidence="{share} % of its rows look most at the previous token",
-        short="prev",
-    ),
-    "next token": _positional_role(
-        "reads the next token",
-        "M1.5 5h7M5.5 2l3 3-3 3",
-        offset=1,
-        evidence="{share} % of its rows look most at the next token",
-        short="next",
-    ),
-    "same token": _positional_role(
-        "reads its own token",
-        "M1.5 3.5h7M1.5 6.5h7",
-        offset=0,
-        evidence="{share} % of its rows look most at their own token",
-        short="same",
-    ),
-    "separator sink": RoleDefinition(
-        "reads special tokens and final punctuation",
-        "M8 1v8M1 5h4.5M3.5 3l2 2-2 2",
-        "sinks",
-        least=0.5,  # the sinks get more than all words together
-        evidence="{share} % of its weight is on special tokens and the final mark",
-        short="sink",
-    ),
-    "aligned to the word it writes": _aligned_role(
-        "most source tokens have a row that mainly reads them and predicts their translation",
-        "M1 1h2v2h2v2h2v2h2v2",
-        offset=0,
-        short="writes",
-    ),
-    "aligned to the word just written": _aligned_role(
-        "most source tokens have a row that mainly reads them, just after their translation was written",
-        "M1 3h2v2h2v2h2v2M1 1h8",
-        offset=-1,
-        short="wrote",
-    ),
-    MEMORY: RoleDefinition(
-        "keeps a running memory in place of attention", "M2 8V5M5 8V3.5M8 8V2", short="memory"
-    ),
-    "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
-}
-ROLES: tuple[Role, ...] = tuple(ROLE_DEFINITIONS)
+    if heads.is_memory:
+        return dict.fromkeys(FIELDS)
+    return {name: attrgetter(field)(heads) for name, field in FIELDS.items()}
 
 
 def entropy(weights: Float[Tensor, "*L Q S"]) -> Float[Tensor, "*L Q"]:
@@ -316,14 +178,8 @@ def even_evidence(
     """
     allowed = torch.ones(queries, len(keys), dtype=torch.bool) if mask is None else mask
     even = allowed.double() / allowed.sum(-1, keepdim=True)
-    words = word_mask(keys)
-    found: dict[str, Callable[[Any], Tensor]] = {
-        "sinks": lambda _: sink_mass(even, sink_tokens(keys)),
-        "focus": lambda _: source_focus(even, words),
-        "offset_share": lambda offset: _even_offset(even, offset),
-    }
     return {
-        role: round(float(found[one.measure](one.offset)), EVEN_DECIMALS)
+        role: round(float(EVIDENCE[one.measure].even(even, keys, one.offset)), EVEN_DECIMALS)
         for role, one in ROLE_DEFINITIONS.items()
         if one.measure is not None and kind in one.kinds
     }
@@ -334,6 +190,44 @@ def _even_offset(even: Float[Tensor, "Q S"], offset: int) -> Float[Tensor, ""]:
     chances = even.diagonal(offset)
     chances = chances[(chances > 0) & (chances < 1)]
     return chances.mean() if len(chances) else torch.tensor(1.0)
+
+
+class Evidence(NamedTuple):
+    """What a measure that decides on a role says of rows, their keys and the offset of the role.
+
+    `even` is the measure in even rows, and `explained` the weight that the role explains, summed over rows.
+    """
+
+    even: Callable[..., Tensor]
+    explained: Callable[..., Tensor]
+
+
+EVIDENCE = {
+    "sinks": Evidence(
+        lambda even, keys, _: sink_mass(even, sink_tokens(keys)),
+        lambda heads, keys, _: heads[..., sink_tokens(keys)].sum((-2, -1)),
+    ),
+    # What `source_focus` counts: of each source word the largest weight.
+    "focus": Evidence(
+        lambda even, keys, _: source_focus(even, word_mask(keys)),
+        lambda heads, keys, _: heads[..., word_mask(keys)].amax(-2).sum(-1),
+    ),
+    "offset_share": Evidence(
+        lambda even, _, offset: _even_offset(even, offset),
+        lambda heads, _, offset: heads.diagonal(offset, -2, -1).sum(-1),
+    ),
+}
+
+
+def explained(
+    kind: Kind, heads: Float[Tensor, "N Q S"], keys: Sequence[Token]
+) -> dict[Role, Float[Tensor, " N"]]:
+    """The weight that each role of a kind explains, summed over rows."""
+    return {
+        role: EVIDENCE[one.measure].explained(heads, keys, one.offset)
+        for role, one in ROLE_DEFINITIONS.items()
+        if one.measure is not None and kind in one.kinds
+    }
 
 
 def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:

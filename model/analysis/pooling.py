@@ -6,34 +6,19 @@ Axis letters: L layers, H heads, R the offsets that are a role.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from model.analysis.measures import (
-    ROLE_DEFINITIONS,
-    ROLES,
-    HeadMeasures,
-    Positional,
-    Role,
-    offset_counts,
-    role_evidence,
-)
+from model.analysis.definitions import ROLE_DEFINITIONS, ROLES, Role
+from model.analysis.measures import FIELDS, HeadMeasures, Positional, offset_counts, role_evidence
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Kind
 
-# The fields of HeadMeasures that are a mean over rows.
-MEANS = {field.name for field in fields(HeadMeasures)} - {
-    "kind",
-    "queries",
-    "positional",
-    "focus_offset",
-    "even",
-    "is_memory",
-}
+# The tables that are a mean over rows, with their fields of HeadMeasures.
+MEANS = {name: field for name, field in FIELDS.items() if not field.startswith("positional.")}
 ROLE_OFFSETS = torch.tensor(
     [one.offset for one in ROLE_DEFINITIONS.values() if one.measure == "offset_share"]
 )
@@ -45,7 +30,7 @@ class MeasurePool:
     def __init__(self, kind: Kind) -> None:
         self.kind: Kind = kind
         self.queries = 0
-        self.sums: dict[str, Tensor | None] = {}  # over rows, by the fields of HeadMeasures
+        self.sums: dict[str, Tensor | None] = {}  # over rows, by the names of MEANS
         self.even: dict[Role, float] = {}
         self.is_memory = False
         self.counts = torch.zeros(1, 1, len(ROLE_OFFSETS), dtype=torch.long)  # [L, H, R] with a record
@@ -55,8 +40,8 @@ class MeasurePool:
         """Read the measures of one record."""
         rows, self.is_memory = measures.queries, measures.is_memory
         self.queries += rows
-        for name in (*MEANS, "focus_offset"):
-            value, before = getattr(measures, name), self.sums.get(name)
+        for name, field in MEANS.items():
+            value, before = getattr(measures, field), self.sums.get(name)
             total = None if value is None else value * rows
             self.sums[name] = total if before is None or total is None else before + total
         for role, even in measures.even.items():
@@ -67,15 +52,16 @@ class MeasurePool:
 
     def measures(self) -> HeadMeasures:
         """The measures over all rows."""
-        offset = self.sums["focus_offset"]
         means: dict[str, Any] = {
-            name: None if (value := self.sums[name]) is None else value / self.queries for name in MEANS
+            field: None if (value := self.sums[name]) is None else value / self.queries
+            for name, field in MEANS.items()
         }
+        if (offset := means["focus_offset"]) is not None:
+            means["focus_offset"] = offset.round().long()  # of most rows
         return HeadMeasures(
             kind=self.kind,
             queries=self.queries,
             positional=self.positional(),
-            focus_offset=None if offset is None else (offset / self.queries).round().long(),  # of most rows
             even={role: total / self.queries for role, total in self.even.items()},
             is_memory=self.is_memory,
             **means,
@@ -83,12 +69,12 @@ class MeasurePool:
 
     def sums_of_rows(self) -> Mapping[str, object]:
         """What answers about parts of a text add up, as plain numbers; see viz/viewer/domain/survey.js."""
-        tables = {"sinks": "sink_mass", "focus": "source_focus"}
-        names = ("confidence", "entropy", "sinks", "focus", "focus_offset")
-        sums = {name: None if self.is_memory else self.sums[tables.get(name, name)] for name in names}
+        sums = {
+            name: None if one is None or self.is_memory else one.tolist() for name, one in self.sums.items()
+        }
         return {
             "queries": self.queries,
-            "sums": {name: None if one is None else one.tolist() for name, one in sums.items()},
+            "sums": sums,
             "counts": self.counts.movedim(-1, 0).tolist(),
             "able": self.able.tolist(),
             "even": self.even,

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from model.analysis.measures import ROLES, Role
+from model.analysis.definitions import ROLES, Role
 from model.errors import UserError
 from model.files import read_json, write_text
 from model.results import Kind

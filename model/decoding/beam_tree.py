@@ -15,6 +15,15 @@ FORCED, IN_BEAM = Sentence("given by the prefix"), Sentence("one of the best of 
 ENDED, CUT = Sentence("ended"), Sentence("cut at the length limit")
 OUTSCORED, NARROWED = Sentence("others had better scores"), Sentence("fewer places were left in the beam")
 HOPELESS = Sentence("its score could not become the best")
+REASONS = {
+    "forced": FORCED,
+    "in_beam": IN_BEAM,
+    "ended": ENDED,
+    "cut": CUT,
+    "outscored": OUTSCORED,
+    "narrowed": NARROWED,
+    "hopeless": HOPELESS,
+}  # by their names in viz/viewer/engine/search.js
 
 
 class BeamTree:

@@ -12,6 +12,8 @@ PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY = 8, 2.0  # of the page and its HTTP API
 # takes 2.1 times as long: 27 ms for 25 tokens (docs/benchmarks.md).
 PAGE_BEAM = 4
 LENGTH_PENALTY = 1.0  # unless another is given
+# The longest translation: so many tokens for each token of the source, and so many more.
+TARGET_PER_SOURCE, MORE_TARGET = 2, 10
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ class SearchOptions:
 
     def limit(self, source_length: int) -> int:
         """Maximum number of target tokens, </s> included, for a source of this many tokens."""
-        return 2 * source_length + 10
+        return TARGET_PER_SOURCE * source_length + MORE_TARGET
 
     def longest_source(self, limit: int) -> int:
         """The longest source whose translation has at most this many tokens."""
-        return (limit - 10) // 2
+        return (limit - MORE_TARGET) // TARGET_PER_SOURCE
 
 
 def length_penalty(length: int, alpha: float) -> float:

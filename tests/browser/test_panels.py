@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from model.analysis.measures import ROLES, head_roles, measure_heads
+from model.analysis.definitions import ROLES
+from model.analysis.measures import head_roles, measure_heads
 from model.analysis.pooling import nearest_role
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import FAIL, HOLD, RELEASE, number, open_panel, status

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis.measures import ROLE_DEFINITIONS
+from model.analysis.definitions import ROLE_DEFINITIONS
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status

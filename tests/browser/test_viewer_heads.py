@@ -6,7 +6,8 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.analysis.measures import ROLES, head_roles, measure_heads
+from model.analysis.definitions import ROLES
+from model.analysis.measures import head_roles, measure_heads
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.screen import FIRST, choose, point, view
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from model.analysis.corpus import HEADS, load_heads
-from model.analysis.measures import MEASURES
+from model.analysis.definitions import MEASURES
 from model.decoding.options import PAGE_BEAM
 from model.errors import UserError
 from model.results import KINDS

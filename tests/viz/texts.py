@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import app
+from model.analysis.definitions import MEASURES, ROLE_DEFINITIONS
 from model.analysis.faithfulness import RANDOM
-from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
 from model.storage.card import read_card
 from tests.file_list import ROOT
 from viz.export import NO_SCRIPT, OPEN_PAGE, START_PAGE
@@ -19,7 +19,7 @@ from viz.viewer import HERE
 from viz.widgets import BEAM, PENALTY, WIDGETS
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
-SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
+SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayNote|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
 COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
 PLACE = re.compile(r"\{(\w+(?::(?:,|\.\df))?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
@@ -73,6 +73,20 @@ def script_texts() -> tuple[set[str], set[str]]:
     return plain - {""} | counted, counted
 
 
+def plain_texts() -> set[str]:
+    """The texts of the course and of the glossary, which are data: who shows them says them."""
+    files = [(HERE / name).read_text("utf-8") for name in ("learn/chapters.js", "learn/quiz.js")]
+    keyed = rf"^ +(?:title|text|because|learned):\s+{LITERAL},$"
+    found = {literal for text in files for literal in re.findall(keyed, text, re.MULTILINE)}
+    for text in files:
+        for answers in re.findall(r"\b(?:answers|text): \[([^\]]*)\]", text):
+            found |= set(re.findall(LITERAL, answers))
+    glossary = (HERE / "drawing/glossary.js").read_text("utf-8")
+    pairs = re.findall(rf"^  (?:{LITERAL}|(\w+)):\s+{LITERAL},$", glossary, re.MULTILINE)
+    found |= {literal for quoted, word, meaning in pairs for literal in (quoted or f"'{word}'", meaning)}
+    return {_unquote(literal) for literal in found}
+
+
 def letter_texts() -> dict[str, str]:
     """What is said of a model of letters, by what is said of others."""
     text = (HERE / "locales/letters.js").read_text("utf-8")
@@ -97,7 +111,7 @@ def sentences() -> set[str]:
 
 def data_texts() -> set[str]:
     """Texts that come with the data: measures, roles, parts, rankings, languages, and names in cards."""
-    measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
+    measures = {text for one in MEASURES for text in (one.label, one.definition, one.comparison, one.unit)}
     roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
     return (measures | roles) - {""} | set(PARTS) | set(RANKINGS) | set(LANGUAGES) | _card_names()
 
@@ -144,7 +158,14 @@ def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:
 
 def all_texts() -> set[str]:
     """Every text that a catalogue must have."""
-    return script_texts()[0] | set(letter_texts().values()) | sentences() | data_texts() | page_texts()
+    return (
+        script_texts()[0]
+        | plain_texts()
+        | set(letter_texts().values())
+        | sentences()
+        | data_texts()
+        | page_texts()
+    )
 
 
 def places(text: str) -> set[str]:

@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment
-from model.analysis.measures import ROLES, HeadMeasures, head_roles, measure_heads
+from model.analysis.definitions import ROLES
+from model.analysis.measures import HeadMeasures, head_roles, measure_heads
 from model.analysis.pooling import MeasurePool, nearest_role
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study
 from model.errors import UserError

@@ -168,8 +168,8 @@ class ExportRequest(ForcedRequest, MutedRowRequest):
     def muted(self) -> Mapping[str, object]:
         """The muted heads and what they give instead, as the viewer keeps them."""
         sentence = self.other.removeprefix(self.language_prefix)
-        instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
-        return {"heads": [list(head) for head in self.heads], "instead": instead}
+        ablation = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
+        return {"heads": [list(head) for head in self.heads], "ablation": ablation}
 
 
 R = TypeVar("R", bound=Request)

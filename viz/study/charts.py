@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from model.analysis.measures import ROLE_DEFINITIONS
+from model.analysis.definitions import ROLE_DEFINITIONS
 from model.analysis.study import HeadFindings, Study
 from model.results import KINDS
 from viz.charts.head_maps import LAMP, SERIES

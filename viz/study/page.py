@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from model.analysis.measures import MEMORY, ROLE_DEFINITIONS, ROLES
+from model.analysis.definitions import MEMORY, ROLE_DEFINITIONS, ROLES
 from model.analysis.study import HeadFindings, Study
 from model.files import write_atomically, write_text
 from model.results import KINDS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -15,6 +16,7 @@ from posixpath import dirname, normpath
 from typing import Any
 
 from model.analysis.thresholds import THRESHOLDS
+from model.decoding.beam_tree import REASONS
 from viz.limits import LIMITS
 from viz.payload import to_json
 
@@ -31,6 +33,9 @@ VIEWER = (
 SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js", "playground/worker.js")  # for Workers: models that answer, models that train
 PLAYGROUND = ("playground/view.js",)  # fetched when it is first opened; needs the script of the page
+
+# What Python decides, by its names in domain/limits.js.
+TABLES: dict[str, Mapping[str, object]] = {"LIMITS": LIMITS, "THRESHOLDS": THRESHOLDS, "REASONS": REASONS}
 
 # Comments, types and indentation, a fifth of what a visitor would get. No text of the viewer spans two lines.
 _SPARED = re.compile(
@@ -51,7 +56,7 @@ def modules(entries: tuple[str, ...] = VIEWER) -> dict[str, str]:
         name = waiting.pop()
         if name not in texts:
             texts[name] = (HERE / name).read_text("utf-8")
-            for table, values in {"LIMITS": LIMITS, "THRESHOLDS": THRESHOLDS}.items():
+            for table, values in TABLES.items():
                 texts[name] = texts[name].replace(f"{table} = {{}}", f"{table} = {to_json(values)}")
             imports[name] = [_resolve(name, found[2]) for found in _IMPORT.finditer(texts[name])]
             waiting += imports[name]

@@ -4,7 +4,7 @@
 import { element, nameInvisible } from './drawing/dom.js';
 import { KINDS } from './domain/payload.js';
 import { aboutModel } from './state/queries.js';
-import { closeButton, note, openDialog, section } from './drawing/widgets.js';
+import { closeButton, note, openDialog, sayNote, section } from './drawing/widgets.js';
 import { localNumber, say, spokenLanguage, tell, tellTitle } from './locales/language.js';
 
 // Returns { dialog, open }.
@@ -29,11 +29,10 @@ export function createAbout({ store, ask }) {
   return { dialog, open };
 }
 
-function importedFrom(origin) {
-  return say('Imported from {origin}. This project did not train the model and has not measured how good it is.', {
+const importedFrom = (origin) =>
+  say('Imported from {origin}. This project did not train the model and has not measured how good it is.', {
     origin: nameInvisible(origin),
   });
-}
 
 // Which models the page without a server can also use without a connection. Without its engine it says nothing.
 function keptModels(ask) {
@@ -72,13 +71,8 @@ function shapeOf({ attention }) {
 }
 
 // The rows of the card that the page can say in its language; the other values are free text.
-function isFixed([, value]) {
-  return Array.isArray(value);
-}
-
-function fixedRowsOf({ card = [] }) {
-  return card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
-}
+const isFixed = ([, value]) => Array.isArray(value);
+const fixedRowsOf = ({ card = [] }) => card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
 
 function measuredOf({ trained, study }) {
   const lines = [];
@@ -98,16 +92,13 @@ function measuredOf({ trained, study }) {
 function cardOf({ card = [] }) {
   const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
   const free = card.filter((row) => !isFixed(row));
-  if (free.length === 0) return note(say('This model came without a card.'));
+  if (free.length === 0) return sayNote('This model came without a card.');
   /** @type {[string, string][]} */
   const lines = free.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }
 
-// The value of a card without the marks of Markdown.
-function withoutMarks(value) {
-  return nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
-}
+const withoutMarks = (value) => nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
 
 /** @type {(lines: [name: string, value: string][], lang?: string | null) => Element} */
 function listOf(lines, lang = null) {

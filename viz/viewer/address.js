@@ -3,17 +3,8 @@
 // history, and each comparison of two sides.
 
 import { askImportance, askMuted } from './transport/effects.js';
-import {
-  askTraining,
-  cancelViews,
-  compareWithReference,
-  forceTokens,
-  scoreTranslation,
-  showHypothesis,
-  showMuted,
-  showReference,
-  showTrainingStep,
-} from './transport/views.js';
+import { askTraining, cancelViews, compareWithReference, forceTokens, scoreTranslation } from './transport/views.js';
+import { showHypothesis, showMuted, showReference, showTrainingStep } from './transport/views.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './state/value_choice.js';
 import { asksFor, courseOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
@@ -23,12 +14,11 @@ import { differs, sameSpot } from './state/queries.js';
 import { CHOICES } from './state/store.js';
 import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
-import { rewriteAddress } from './domain/address_bar.js';
+import { rewriteAddress } from './state/parameters.js';
 import { otherLanguageOf } from './locales/language.js';
 
 /** @typedef {{ record: TranslationRecord | null; chosen: Set<string>; isWanted: () => boolean }} FollowedLink */
 
-// Whether there is another record or another choice.
 export function hasChanged(state, before) {
   const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
   return Boolean(state.record) && (differs(state, before, ['record', ...names]) || !sameSpot(state.pin, before.pin));
@@ -65,7 +55,7 @@ export function createAddress(client, translateAddress) {
     const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
     if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
-    const isNew = () => state.page.typed < 2 && isNewTask(state, before); // what is typed is one entry
+    const isNew = () => state.page.typed < 2 && !asksFor(toAddress(before), state.home.record); // what is typed is one entry
     if (!opening && changed) write(state, isNew() || isOtherSideB(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
@@ -83,11 +73,6 @@ export function createAddress(client, translateAddress) {
     return isTranslating ? translateAddress() : open(location.hash);
   });
   return { open };
-}
-
-// Another sentence or model: a new translation.
-function isNewTask(state, before) {
-  return !asksFor(toAddress(before), state.home.record);
 }
 
 // Something else stands beside the view, or nothing any more.

@@ -3,7 +3,7 @@
 
 import { asScriptText, escaped, fromBase64, slug, toBase64 } from './domain/files.js';
 import { forcedIds, taskOf } from './domain/payload.js';
-import { interventionOf } from './state/mutes.js';
+import { ablationOf } from './state/questions.js';
 import { toAddress } from './state/permalink.js';
 import { sourceView } from './state/queries.js';
 import { say, spokenLanguage, spokenTexts } from './locales/language.js';
@@ -14,12 +14,11 @@ const OF_PAGE = 600_000; // bytes of a page without its model
 const NO_ANSWERS = 'id="answers">null<'; // in a file without them
 const SCRIPT = 'script'; // a script in a page must not contain its own end
 
-// The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead.
+// The request that gives the record on screen again: the forced tokens, the tokens of the model, and what muted heads give.
 export function onScreen(state) {
   const { record, mutes } = sourceView(state);
   if (!record) return {};
-  const given = mutes.length > 0 ? interventionOf(state) : null;
+  const given = mutes.length > 0 ? ablationOf(state) : null;
   const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
   return { ...taskOf(record), forced: forcedIds(record), ...muted, ...about };
@@ -108,7 +107,6 @@ function headOf(view) {
   return found.every((part) => /^[a-z0-9]{1,8}$/u.test(part)) ? `-${found.join('-')}` : '';
 }
 
-// A page with a model, which opens on this translation.
 function portableOf(own, site, { view }, { payload, identity, files }) {
   const { name, title } = identity;
   const language = spokenLanguage();
@@ -138,9 +136,7 @@ function portableOf(own, site, { view }, { payload, identity, files }) {
   );
 }
 
-function element(type, id, content) {
-  return `<${SCRIPT} type="${type}" id="${escaped(id)}">${content}</${SCRIPT}>`;
-}
+const element = (type, id, content) => `<${SCRIPT} type="${type}" id="${escaped(id)}">${content}</${SCRIPT}>`;
 
 // What the page knows of one of its models, or of a model that was trained in it.
 function siteOf(site, identity, payload) {

@@ -6,18 +6,16 @@ import { say, tell } from './locales/language.js';
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 
 // Runs a script of the server, which adds to `Headlight`.
-export function loadScript(address) {
-  return new Promise((resolve, reject) => {
+export const loadScript = (address) =>
+  new Promise((resolve, reject) => {
     const script = document.createElement('script');
     Object.assign(script, { src: address, onload: resolve, onerror: reject });
     document.head.append(script);
   });
-}
 
 // Speaks the language that the person wants; `addresses` says where each catalogue is, by the code of its language.
-export function useLanguages(addresses) {
-  return speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
-}
+export const useLanguages = (addresses) =>
+  speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
@@ -48,8 +46,5 @@ export function asker(server) {
   };
 }
 
-function unreachable() {
-  return say(
-    'The server does not answer. Check that it is running and that the text is not far too long, then try again.',
-  );
-}
+const unreachable = () =>
+  say('The server does not answer. Check that it is running and that the text is not far too long, then try again.');

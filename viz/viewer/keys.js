@@ -73,9 +73,7 @@ const readingOf = () => [
   ),
 ];
 
-// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows; buttons keep
-// Enter.
-// `actions` are { openHelp, openExport }.
+// Every key acts wherever the focus is, except in a text field. Sliders and boxes that scroll keep the arrows, buttons Enter.
 export function listenToKeys(client, actions) {
   const { store } = client;
   document.addEventListener('keydown', (event) => {
@@ -145,10 +143,6 @@ export function createFooter(openHelp) {
   return element('footer', { class: 'hl-keys hl-soft' }, button);
 }
 
-function hintOf([keys, meaning]) {
-  return [...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`];
-}
-
 export function createHelp() {
   /** @type {HTMLMetaElement | null} */
   const version = document.querySelector('meta[name=generator]');
@@ -160,7 +154,9 @@ export function createHelp() {
     element(
       'ul',
       { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') },
-      ...keyHints().map((hint) => element('li', {}, ...hintOf(hint))),
+      ...keyHints().map(([keys, meaning]) =>
+        element('li', {}, ...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`),
+      ),
     ),
     closeButton(),
     element('p', { class: 'hl-soft hl-version' }, version?.content ?? ''),

@@ -8,7 +8,7 @@ import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './sta
 import { recordOfB } from './state/comparison.js';
 import { fittingPrefix, splitPrefix } from './domain/language_prefix.js';
 import { LIMITS } from './domain/limits.js';
-import { useStorage } from './transport/storage.js';
+import { keepStored, stored } from './transport/storage.js';
 import { offerViewer, restoreTheme, whenMounted } from './top_bar.js';
 import { followTyping } from './typing.js';
 import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
@@ -42,14 +42,13 @@ export function createPage(translateAddress, playground) {
 // Speaks the language that the person wants, of English and `codes`; `own` is the language of an exported file. `fetchTexts` gives
 // the catalogue of a language; a page whose catalogue does not arrive speaks English.
 export async function speakAsWanted(codes, fetchTexts, own = null) {
-  const stored = useStorage((storage) => storage.getItem(LANGUAGE));
-  const code = chooseLanguage(codes, stored, own);
+  const code = chooseLanguage(codes, stored(LANGUAGE), own);
   const texts = codes.includes(code) ? await fetchTexts(code).catch(() => null) : null;
   if (texts) speak(code, texts);
 }
 
 function takeLanguage(value) {
-  useStorage((storage) => storage.setItem(LANGUAGE, value));
+  keepStored(LANGUAGE, value);
   reopenIn(value, ofPage().model);
 }
 
@@ -118,9 +117,7 @@ function stillShown(model) {
   return ` ${say('Below is still “{text}” by {title}.', named)}`;
 }
 
-function isWithin(value, least, most) {
-  return typeof value === 'number' && value >= least && value <= most;
-}
+const isWithin = (value, least, most) => typeof value === 'number' && value >= least && value <= most;
 
 // The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn
 // stays open when another sentence takes the place of the chapter's own. Null for no view.
@@ -256,12 +253,11 @@ function examplesOf(model) {
   return examples.length > 0 ? examples : [''];
 }
 
-function exampleButtons(model) {
-  return Array.from({ length: ofPage().site.buttons }, (_, place) => {
+const exampleButtons = (model) =>
+  Array.from({ length: ofPage().site.buttons }, (_, place) => {
     const value = examplesOf(model)[place] ?? '';
     return update({ value, visible: value !== '' });
   });
-}
 
 // Shows the API calls, if there is a server. Returns { files, title }: the HTML, JSON and NPZ file of the record on screen, null
 // for a file that does not exist, and the title of the page with the model; or { error }; or {} if the menu was closed, or
@@ -339,13 +335,9 @@ export async function saveWithModel() {
   }
 }
 
-export async function exportWithModel() {
-  return escaped(await saveWithModel());
-}
+export const exportWithModel = async () => escaped(await saveWithModel());
 
-function update(properties) {
-  return { __type__: 'update', ...properties };
-}
+const update = (properties) => ({ __type__: 'update', ...properties });
 
 // The other models of the page, { name, title, to } each; models that read the same language come first. `to` is the prefix of
 // the sentence: the prefix of the record on screen, if the model can read it.
@@ -376,16 +368,13 @@ export function toggleExportOfFiles() {
   return isExportOpen() ? offerNothing(update({})) : [];
 }
 
-function isExportOpen() {
-  return document.querySelector('#hl-export-menu.hl-open') !== null;
-}
+const isExportOpen = () => document.querySelector('#hl-export-menu.hl-open') !== null;
 
 // The menu is about the record on screen.
 function closeExport({ record }, before) {
   if (record !== before.record && isExportOpen()) toggleDisclosure('hl-export', 'hl-export-menu');
 }
 
-// Opens the menu Export with the focus on its first entry.
 function openExport() {
   if (!isExportOpen()) find('#hl-export').click();
   requestAnimationFrame(() => find('#hl-export-menu button').focus());

@@ -4,23 +4,13 @@ import { createButton, element, find } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';
 import { withDocuments } from './documents.js';
 import { startWorker, workerAsker } from './transport/requests.js';
-import {
-  cancel,
-  chooseModel,
-  createPage,
-  provide,
-  takeAddress,
-  prepareExport,
-  saveWithModel,
-  showTranslation,
-  toggleExportOfFiles,
-  speakAsWanted,
-} from './page.js';
+import { cancel, chooseModel, createPage, provide, takeAddress, prepareExport, saveWithModel } from './page.js';
+import { showTranslation, toggleExportOfFiles, speakAsWanted } from './page.js';
 import { openAbout, openHelp, openLearn, openPlayground, restoreTheme, toggleOptions, toggleTheme } from './top_bar.js';
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
-import { rewriteAddress } from './domain/address_bar.js';
+import { rewriteAddress } from './state/parameters.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
@@ -124,24 +114,22 @@ function isStored({ stored }, { do: what, model, forced, ...task }) {
  */
 
 /** @type {() => Widgets} */
-function findWidgets() {
-  return {
-    model: find('#hl-model select'),
-    sentence: find('#hl-sentence input'),
-    prefix: find('#hl-prefix'),
-    beam: find('#hl-beam input'),
-    penalty: find('#hl-penalty input'),
-    examples: find('#hl-examples'),
-    message: find('#hl-message [role="alert"]'),
-    progress: find('#hl-progress [role="status"]'),
-    exporter: find('#hl-export'), // which needs a record
-    files: ['html', 'json', 'npz'].map((ending) => find(`#hl-export-${ending}`)),
-    ready: [], // the files
-    withModel: find('#hl-export-model'),
-    viewer: find('#hl-viewer .headlight'),
-    ask: null, // until the languages are known
-  };
-}
+const findWidgets = () => ({
+  model: find('#hl-model select'),
+  sentence: find('#hl-sentence input'),
+  prefix: find('#hl-prefix'),
+  beam: find('#hl-beam input'),
+  penalty: find('#hl-penalty input'),
+  examples: find('#hl-examples'),
+  message: find('#hl-message [role="alert"]'),
+  progress: find('#hl-progress [role="status"]'),
+  exporter: find('#hl-export'), // which needs a record
+  files: ['html', 'json', 'npz'].map((ending) => find(`#hl-export-${ending}`)),
+  ready: [], // the files
+  withModel: find('#hl-export-model'),
+  viewer: find('#hl-viewer .headlight'),
+  ask: null, // until the languages are known
+});
 
 /** @type {(widgets: Widgets) => void} */
 function listen(widgets) {

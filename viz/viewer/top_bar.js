@@ -1,7 +1,7 @@
 // What the buttons of the bar and of the sentence open, by the names of viz/widgets.py; and light or dark.
 
 import { toggleDisclosure } from './drawing/widgets.js';
-import { useStorage } from './transport/storage.js';
+import { keepStored, stored } from './transport/storage.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 
@@ -29,10 +29,10 @@ export function toggleOptions() {
 // Light or dark, until the person chooses the other one again; a browser may refuse to store the choice.
 export function toggleTheme() {
   const dark = document.body.classList.toggle('dark');
-  useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
+  keepStored(THEME, dark ? 'dark' : 'light');
 }
 
 export function restoreTheme() {
-  const theme = useStorage((storage) => storage.getItem(THEME));
+  const theme = stored(THEME);
   if (theme) document.body.classList.toggle('dark', theme === 'dark');
 }

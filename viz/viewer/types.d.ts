@@ -23,11 +23,7 @@ interface HeadArray {
   scale: number;
 }
 
-interface Matrix {
-  rows: number;
-  columns: number;
-  values: Float64Array;
-}
+type Matrix = { rows: number; columns: number; values: Float64Array };
 
 interface RoleDefinition {
   definition: string;
@@ -47,10 +43,7 @@ interface Measure {
   digits: number;
   maximum: number | null;
 }
-interface Definitions {
-  measures: Measure[];
-  roles: { [role: string]: RoleDefinition };
-}
+type Definitions = { measures: Measure[]; roles: { [role: string]: RoleDefinition } };
 
 // What even rows give each role of a kind; model/analysis/measures.py: even_evidence.
 type EvenShares = { [role: string]: number };
@@ -84,31 +77,17 @@ interface TranslationRecord extends Task, MeasuredHeads {
   taught?: [layer: number, head: number] | null; // older payloads have none
   is_recurrent?: boolean; // whether the decoder keeps a running memory in place of self-attention
   missing?: number[]; // source words; older payloads have none
-  muted?: { heads: Head[]; instead: Instead };
+  muted?: { heads: Head[]; ablation: Ablation };
 }
 
 // A place of the matrix: a cell, or a row or a column alone. With `token` the row and the column are one token, not a cell.
-interface Spot {
-  row: number | null;
-  column: number | null;
-  token?: boolean;
-  step?: number;
-}
+type Spot = { row: number | null; column: number | null; token?: boolean; step?: number };
 
 // A token of the strip.
-interface PlaceInStrip {
-  side: 'source' | 'target';
-  place: number;
-}
+type PlaceInStrip = { side: 'source' | 'target'; place: number };
 
 // A cell of one head.
-interface Cell {
-  kind: Kind;
-  layer: number;
-  head: number;
-  row: number;
-  column: number;
-}
+type Cell = { kind: Kind; layer: number; head: number; row: number; column: number };
 
 // Texts of the page. A value of a text may be a text that is translated itself. A catalogue has a form for each plural
 // category of its language where the text is about a count.
@@ -122,38 +101,18 @@ type Attributes = { [name: string]: any };
 type Child = Node | string | null | undefined;
 
 // A request: what is done, and its fields. The answer has a form of its own for each; see viz/server/fields.py.
-interface Question {
-  do: string;
-  [field: string]: any;
-}
+type Question = { do: string; [field: string]: any };
 type Answer = any;
-interface Asked {
-  question: Question;
-  answer: Answer | null;
-}
+type Asked = { question: Question; answer: Answer | null };
 
-interface Instead {
-  baseline: 'zero' | 'mean' | 'sentence';
-  sentence: string;
-  row: number | null;
-}
+type Ablation = { baseline: 'zero' | 'mean' | 'sentence'; sentence: string; row: number | null };
 // What muted heads gave, in the answer about an outcome.
 type MuteBaseline =
   | { name: 'zero' }
   | { name: 'mean'; sentences: number }
   | { name: 'sentence'; translation: string; rows: ByKind<number> };
-interface SideB {
-  by: 'model' | 'step' | 'sentence' | null;
-  with: string;
-  to: string;
-  separate: boolean;
-}
-interface Reference {
-  label: string;
-  own?: string;
-  record: TranslationRecord;
-  heads?: readonly Head[];
-}
+type SideB = { by: 'model' | 'step' | 'sentence' | null; with: string; to: string; separate: boolean };
+type Reference = { label: string; own?: string; record: TranslationRecord; heads?: readonly Head[] };
 
 // One record and the answers about it; EMPTY_VIEW of state/store.js describes the fields.
 interface ViewFields {
@@ -167,7 +126,7 @@ interface ViewFields {
     changes: ByKind<number[][]>;
     usual?: ByKind<number[][]> | null;
     baseline?: MuteBaseline;
-    instead: Instead;
+    ablation: Ablation;
     isAsked?: boolean;
   } | null;
   cell: any;
@@ -204,7 +163,7 @@ interface Choices {
   removedAt: number | null;
   pin: Spot | null;
   mutes: readonly Head[];
-  instead: Instead;
+  ablation: Ablation;
   hideSpecials: boolean;
   words: boolean;
   threshold: number;
@@ -358,14 +317,14 @@ interface Instrument {
 
 // Of the course: learn/question.js, learn/chapters.js and learn/learn.js describe the fields.
 interface CourseQuestion {
-  text(record: TranslationRecord | null): string;
-  answers(record: any): string[];
+  text: string;
+  answers: (string | number)[] | ((record: any) => string[]);
   right?: number;
-  because(record: TranslationRecord | null): string;
+  because: string;
 }
 interface CourseTask {
   at: string | ((state: State) => string);
-  text(): string;
+  text: string;
   isDone(state: State): boolean;
   result?: string;
 }
@@ -373,7 +332,7 @@ interface CourseTask {
 type Sentence = { model: string; text: string; own: boolean; address?: undefined };
 type Beginning = Sentence | { model?: undefined; text?: undefined; own?: undefined; address: string };
 interface CoursePage {
-  title(): string;
+  title: Said;
   begin?: Beginning;
   subject?: string;
   chosen?: string;
@@ -386,10 +345,10 @@ interface Chapter extends CoursePage {
   begin: Beginning;
   subject: string;
   guess: CourseQuestion;
-  text(record: TranslationRecord): string[];
+  text: string[];
   tasks: CourseTask[];
   check: CourseQuestion;
-  learned(): string;
+  learned: string;
 }
 
 // What a training of the playground is after some steps: playground/worker.js.
@@ -437,12 +396,7 @@ interface Page {
 
 // Word links: instruments/links.js. A way is one of the ways in which they are found.
 type Link = [source: number, target: number];
-interface Way {
-  name: string;
-  label: string;
-  links: Link[];
-  error: number | null;
-}
+type Way = { name: string; label: string; links: Link[]; error: number | null };
 
 // What one position read from another on the way to a word: instruments/routes.js. Of what a position carried itself, head and
 // column are null.
@@ -471,10 +425,7 @@ interface Product {
   scales: Float32Array; // of the outputs
   bias: Float32Array;
 }
-interface Norm {
-  weight: Float32Array;
-  bias: Float32Array;
-}
+type Norm = { weight: Float32Array; bias: Float32Array };
 interface Products {
   matrices: { [name: string]: Product };
   rowOf(matrix: Product, row: number): Float32Array;
@@ -503,30 +454,16 @@ interface Network {
   output: Product;
 }
 type Floats = Float32Array | Float64Array;
-interface Vector {
-  array: Float32Array;
-  start: number;
-}
+type Vector = { array: Float32Array; start: number };
 // Numbers with their gradients.
-interface Variable {
-  value: Floats;
-  gradient: Floats;
-}
+type Variable = { value: Floats; gradient: Floats };
 // Keys and values of a layer: the key of position p begins at start + p * stride, its value d_model numbers later.
 interface Memory extends Vector {
   stride: number;
 }
 // What the decoder reads of one sentence.
-interface CrossMemory {
-  length: number;
-  hidden?: number[];
-  layers: Memory[];
-}
-interface Sequence {
-  cross: CrossMemory;
-  gates: Gates | null;
-  layers: Memory[];
-}
+type CrossMemory = { length: number; hidden?: number[]; layers: Memory[] };
+type Sequence = { cross: CrossMemory; gates: Gates | null; layers: Memory[] };
 type Row = { sequence: Sequence; position: number };
 interface KindTrace {
   layers: number;
@@ -543,11 +480,7 @@ type Trace = ByKind<KindTrace> & {
   last: { [stack in Stack]: Float32Array | null }; // the rows after the last layer, before its norm
   keep?(kind: Kind, queries: Memory, memory: Memory, outputs: Float32Array): void;
 };
-interface Tensor {
-  type: string;
-  shape: number[];
-  bytes: Uint8Array;
-}
+type Tensor = { type: string; shape: number[]; bytes: Uint8Array };
 interface Tokenizer {
   size: number;
   piece(id: number): string;
@@ -574,7 +507,7 @@ interface Translator {
   codes: string[];
   kept: any; // the last sentence and pass without gates
 }
-type Gate = { closed: number[]; instead: Float32Array | null } | null;
+type Gate = { closed: number[]; outputs: Float32Array | null } | null;
 type Gates = ((kind: Kind, layer: number, row: number) => Gate) & {
   isOfEncoder?: boolean;
 };

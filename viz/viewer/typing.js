@@ -1,7 +1,7 @@
 // Live: the translation follows what is typed, once the typing rests. A switch under Options turns it off.
 
 import { find, matches } from './drawing/dom.js';
-import { useStorage } from './transport/storage.js';
+import { keepStored, stored } from './transport/storage.js';
 
 const STORED = 'headlight.live'; // in the browser's storage
 const REST = { here: 200, server: 400 }; // milliseconds
@@ -12,7 +12,7 @@ const BOX = '#hl-sentence :is(input, textarea)';
 // presses Enter.
 /** @type {(store: Store, isHere: (model: string) => boolean) => void} */
 export function followTyping(store, isHere) {
-  let isLive = useStorage((storage) => storage.getItem(STORED)) !== 'off';
+  let isLive = stored(STORED) !== 'off';
   let timer = 0;
   let isCrowded = false;
   const restart = () => {
@@ -41,7 +41,7 @@ export function followTyping(store, isHere) {
   document.addEventListener('change', ({ target }) => {
     if (!(target instanceof HTMLInputElement) || !target.matches(SWITCH)) return;
     isLive = target.checked;
-    useStorage((storage) => storage.setItem(STORED, isLive ? 'on' : 'off'));
+    keepStored(STORED, isLive ? 'on' : 'off');
   });
   store.subscribe(({ translating, waiting, page }, before) => {
     if (translating === before.translating && waiting === before.waiting) return;

@@ -37,7 +37,7 @@ SECTIONS = {
     "state_dict": "",
     "generator": "generator.",
 }
-MAX_VALUES = 1_000_000  # plain values; a value that occurs twice counts twice
+MAX_PLAIN_VALUES = 1_000_000  # plain values; a value that occurs twice counts twice
 # A copy of this process has imported PyTorch already, but only Linux copies one safely.
 START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
@@ -135,7 +135,7 @@ def _model_of(values: Any) -> tuple[Any, Any]:
     others = {
         name: value for name, value in values.items() if name not in SECTIONS and "optim" not in str(name)
     }
-    return weights, _plain(others, [MAX_VALUES])
+    return weights, _plain(others, [MAX_PLAIN_VALUES])
 
 
 def _plain(value: Any, left: list[int]) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from model.analysis.definitions import ROLES
 from model.analysis.examples import HITS_OF_ONE, N_HITS, Survey, head_distances, survey
-from model.analysis.measures import ROLES, head_roles, measure_heads
+from model.analysis.measures import head_roles, measure_heads
 from model.errors import UserError
 from model.instruments import survey_sentences
 from model.results import KINDS

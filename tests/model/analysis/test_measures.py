@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from model.analysis.definitions import MEASURES, ROLE_DEFINITIONS, ROLES
 from model.analysis.marks import sink_tokens
 from model.analysis.measures import (
-    MEASURES,
-    ROLE_DEFINITIONS,
-    ROLES,
     HeadMeasures,
     Positional,
     confidence,

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 import torch
 
-from model.analysis.measures import ROLE_DEFINITIONS, positional
+from model.analysis.definitions import ROLE_DEFINITIONS
+from model.analysis.measures import positional
 from model.analysis.pooling import nearest_role
 from model.analysis.study import AblationCurve, Study, load_studies
 from model.errors import UserError

@@ -13,7 +13,7 @@ const { models, settings, sentences } = JSON.parse(readFileSync('questions.json'
 const load = loaderOf(models, settings);
 
 function factsOfAnswers(record, { heads, rivals, importance, lens, leave_one_out: losses }) {
-  const known = importance && { changes: importance, instead: ZERO };
+  const known = importance && { changes: importance, ablation: ZERO };
   return factsOf({ record, summary: { heads, rivals }, importance: known, lens, values: { leave_one_out: losses } });
 }
 

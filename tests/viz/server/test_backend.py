@@ -349,7 +349,7 @@ def test_an_export_is_the_record_as_files_and_calls():
     muted = BACKEND.answer({**request, "heads": heads, "shows_muted": True})["answer"]
     record = json.loads(file(muted, f"{name}-muted.json"))
     assert decode(record).ids == TRANSLATOR.mute(TEXT, [Head("cross", 0, 0)], forced=IDS[:2]).ablated.ids
-    assert record["muted"] == {"heads": heads, "instead": {"baseline": "zero", "sentence": "", "row": None}}
+    assert record["muted"] == {"heads": heads, "ablation": {"baseline": "zero", "sentence": "", "row": None}}
     whole = BACKEND.answer({**request, "forced": IDS})["answer"]  # all of it was given
     assert decode(json.loads(file(whole, f"{name}.json"))).ids == tuple(IDS)
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { drawLink, wayOf, waysOf } from '../viewer/instruments/links.js';
 import { otherWord } from '../viewer/instruments/contributions.js';
-import { isOutcome, muteQuestion } from '../viewer/state/mutes.js';
+import { isOutcome, muteQuestion } from '../viewer/state/questions.js';
 import { toggleQuestion } from '../viewer/state/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/domain/survey.js';
 import { CHOICES } from '../viewer/state/store.js';
@@ -114,18 +114,18 @@ test('the other word is one of the alternatives of the step', () => {
 test('what heads give instead is asked for once it is complete', () => {
   const store = opened();
   assert.deepEqual(muteQuestion(store.get()), { do: 'mute' });
-  store.change({ instead: { baseline: 'sentence', sentence: '', row: 1 } });
+  store.change({ ablation: { baseline: 'sentence', sentence: '', row: 1 } });
   assert.equal(muteQuestion(store.get()), null);
-  store.change({ instead: { baseline: 'sentence', sentence: 'Ja.', row: 1 } });
+  store.change({ ablation: { baseline: 'sentence', sentence: 'Ja.', row: 1 } });
   assert.deepEqual(muteQuestion(store.get()), { do: 'mute', baseline: 'sentence', other: 'Ja.', row: 1 });
 });
 
 test('an outcome belongs to its heads and to what they gave', () => {
   const store = opened();
   const mutes = [['cross', 0, 0]];
-  store.change({ mutes, muted: { heads: mutes, instead: CHOICES.instead } });
+  store.change({ mutes, muted: { heads: mutes, ablation: CHOICES.ablation } });
   assert.equal(isOutcome(store.get()), true);
-  store.change({ instead: { ...CHOICES.instead, row: 0 } });
+  store.change({ ablation: { ...CHOICES.ablation, row: 0 } });
   assert.equal(isOutcome(store.get()), false);
 });
 

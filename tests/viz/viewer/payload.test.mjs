@@ -77,6 +77,13 @@ test('a payload of release 0.2 says how many tokens were forced under another na
   assert.ok(!('n_prefix' in former));
 });
 
+test('a payload of release 0.2 says what muted heads give under another name', async () => {
+  const payload = JSON.parse(readFileSync('payload.json', 'utf8'));
+  const ablation = { baseline: 'mean', sentence: '', row: 1 };
+  const muted = { heads: [['cross', 0, 1]], instead: ablation };
+  assert.deepEqual((await decode({ ...payload, muted })).muted.ablation, ablation);
+});
+
 test('only the decoder is masked', () => {
   assert.ok(!isAllowed(record, 'decoder', 0, 1));
   assert.ok(isAllowed(record, 'decoder', 1, 1));

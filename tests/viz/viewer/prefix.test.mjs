@@ -10,7 +10,7 @@ import {
 } from '../viewer/domain/language_prefix.js';
 import { asksFor, prefixOfAddress } from '../viewer/state/permalink.js';
 import { speak } from '../viewer/locales/language.js';
-import { nameLanguages } from '../viewer/prefix/names.js';
+import { nameLanguages } from '../viewer/prefix/lists.js';
 import { search } from '../viewer/prefix/search_list.js';
 
 const MANY = { codes: ['>>deu<<', '>>fra<<'], source: '>>deu<<' };

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { pathsOf, placesOf, through } from '../viewer/instruments/paths.js';
+import { pathsOf, placesOf, through } from '../viewer/instruments/route_picture.js';
 
 const CONNECTIONS = [
   { kind: 'cross', layer: 0, row: 1, column: null, head: null, flow: 0.6 },

@@ -115,7 +115,7 @@ const ADDRESSED = {
   fit: false,
   sort: 'entropy',
   panel: 'mute',
-  instead: { baseline: 'sentence', sentence: 'Guten Tag & mehr', row: 1 },
+  ablation: { baseline: 'sentence', sentence: 'Guten Tag & mehr', row: 1 },
   questions: ['lens', 'writing'],
   other: 17,
   linkedBy: 'own',

@@ -171,7 +171,7 @@ test('a place is one of words as they are written: past “didn’t” is one pl
 test('heads are needed from a loss of a third on', () => {
   const table = (least) => ({
     changes: { encoder: [[0, least]], decoder: [[0.1, 0]], cross: [[-0.2, 0]] },
-    instead: ZERO,
+    ablation: ZERO,
   });
   const least = -Math.log(1.5);
   const { heads, count } = fact('heads', {

@@ -96,9 +96,7 @@ function renderBar(parts, state, before) {
   if (opened || state.record !== before.record) askForSteps(clients[0], state);
 }
 
-function sentenceOf({ sideB }) {
-  return sideB.by === 'sentence' ? sideB.with : '';
-}
+const sentenceOf = ({ sideB }) => (sideB.by === 'sentence' ? sideB.with : '');
 
 function drawModels({ otherModels, model }, { record, sideB }) {
   const models = otherModels(record);

@@ -4,7 +4,7 @@ import { createCall, save } from '../drawing/files.js';
 import { element, nameInvisible, shape } from '../drawing/dom.js';
 import { cellName } from '../drawing/names.js';
 import { fixed, percent, wholePercent } from '../drawing/numbers.js';
-import { actionButton, actions, hitLine, note, numberText, roleSymbol, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, hitLine, note, numberText, roleSymbol, sayNote, shareBar } from '../drawing/widgets.js';
 import { cardRows, csvText, sentenceRows } from '../domain/csv.js';
 import { chosenHeads } from '../domain/heads.js';
 import { sum } from '../domain/math.js';
@@ -16,24 +16,22 @@ const FARTHEST = 5; // distances from there on are counted together, as in model
 const BAR = { width: 20, height: 40, gap: 2 };
 
 // What an instrument draws; see instruments/question.js.
-export function createCorpusCard() {
-  return {
-    nothing: ({ record }) =>
-      say('Nobody has measured the heads of this model over many sentences. This command does: {command}', {
-        command: `python -m viz study ${record.model.name} --sentences FILE`,
-      }),
-    draw: (state, answer) => {
-      const [one, ...others] = chosenHeads(state);
-      if (others.length > 0) return [note(say('Choose one head to see what it does over many sentences.'))];
-      return cardOf(state, answer, one);
-    },
-  };
-}
+export const createCorpusCard = () => ({
+  nothing: ({ record }) =>
+    say('Nobody has measured the heads of this model over many sentences. This command does: {command}', {
+      command: `python -m viz study ${record.model.name} --sentences FILE`,
+    }),
+  draw: (state, answer) => {
+    const [one, ...others] = chosenHeads(state);
+    if (others.length > 0) return [sayNote('Choose one head to see what it does over many sentences.')];
+    return cardOf(state, answer, one);
+  },
+});
 
 function cardOf(state, answer, one) {
   const [kind, layer, head] = one;
   const card = answer.heads[kind]?.[layer]?.[head];
-  if (!card) return [note(say('The file is about another model; make it again.'))];
+  if (!card) return [sayNote('The file is about another model; make it again.')];
   return [
     note(titleOfHeads(state)),
     ...explainedBy(state, answer, one, card),
@@ -145,7 +143,7 @@ function wordsOf({ measures }, [kind, layer, head], { to, from }) {
       ...to.map(([word, share, times]) => line(word, share / most, `${percent(share)} ×${fixed(times, 1)}`)),
     ),
     element('h4', {}, say('It attends most from')),
-    note(say('The rows of a word, and the mean of the largest weight that they give to a word.')),
+    sayNote('The rows of a word, and the mean of the largest weight that they give to a word.'),
     element(
       'ol',
       { class: 'hl-most-read' },
@@ -170,10 +168,8 @@ function intervalsOf(state, answer, [kind, layer, head], { intervals }) {
   };
   return [
     element('h4', {}, say('Sentences from all of its activity')),
-    note(
-      say(
-        'Not the best cases alone: the activity of a row is the largest weight that it gives to a word. Its range is cut into five equal intervals; of the highest one these are the strongest rows, of each other one rows drawn at random with a fixed seed, the weakest included. Each opens its sentence.',
-      ),
+    sayNote(
+      'Not the best cases alone: the activity of a row is the largest weight that it gives to a word. Its range is cut into five equal intervals; of the highest one these are the strongest rows, of each other one rows drawn at random with a fixed seed, the weakest included. Each opens its sentence.',
     ),
     ...intervals.flatMap(([rows, cells], place) => [
       element(

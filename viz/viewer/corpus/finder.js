@@ -3,7 +3,8 @@
 
 import { createButton, element, replaceKeepingFocus, shape } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
-import { numberText, note, scrollToTop } from '../drawing/widgets.js';
+import { choiceItem, note, numberText, sayNote, scrollToTop } from '../drawing/widgets.js';
+import { headsWith } from '../domain/heads.js';
 import { KINDS } from '../domain/payload.js';
 import { measuredOf } from '../domain/survey.js';
 import { nearestRole } from '../domain/roles.js';
@@ -25,7 +26,7 @@ const CLICK = 4; // pixels; a shorter way of the pointer draws no rectangle
 
 export function createFinder({ store }) {
   let left = FIRST; // what the finder shows when it opens again
-  let box = null;
+  let box = /** @type {any} */ (null);
   const [choices, figure, list] = [element('div'), element('div'), element('div')];
   const summary = element('summary', {}, element('h3', {}, say('Find a head')));
   const node = element(
@@ -54,7 +55,9 @@ export function createFinder({ store }) {
     const over = sourceOf(state, finder.over) ? finder.over : 'sentence';
     const source = sourceOf(state, over);
     const points = pointsOf(state, source, finder);
-    const inside = points.filter((point) => isInside(point, box));
+    const inside = points.filter(
+      ({ x, y }) => !box || (x >= box.left && x <= box.right && y >= box.top && y <= box.bottom),
+    );
     const change = (changes) => {
       box = null;
       store.change({ finder: { ...finder, ...changes } });
@@ -80,11 +83,12 @@ function sourceOf(state, over) {
 function pointsOf(state, source, names) {
   const { record, kind, layer, head, selection } = state;
   const [across, up] = endsOf(state, source, names);
-  const all = KINDS.flatMap((each) =>
-    source.roles[each].flatMap((row, of) => row.map((role, place) => ({ one: [each, of, place], role }))),
-  );
-  return all
-    .map(({ one, role }) => ({ one, role, values: [names.x, names.y].map((name) => valueOf(source, name, one)) }))
+  return headsWith(source.roles)
+    .map(({ head: one, value: role }) => ({
+      one,
+      role,
+      values: [names.x, names.y].map((name) => valueOf(source, name, one)),
+    }))
     .filter(({ values }) => values.every((value) => value !== null))
     .map(({ one, role, values }) => ({
       one,
@@ -98,19 +102,15 @@ function pointsOf(state, source, names) {
     }));
 }
 
-function valueOf(source, name, [kind, layer, head]) {
-  return source.measures[kind][name]?.[layer]?.[head] ?? null;
-}
+const valueOf = (source, name, [kind, layer, head]) => source.measures[kind][name]?.[layer]?.[head] ?? null;
 
-// The name and the largest value of both axes.
 /** @type {(state: any, source: any, names: { x: string; y: string }) => any} */
-function endsOf({ record }, source, { x, y }) {
-  return [x, y].map((name) => {
+const endsOf = ({ record }, source, { x, y }) =>
+  [x, y].map((name) => {
     const maximum = measuresOf(record).find((one) => one.name === name)?.maximum;
     const values = KINDS.flatMap((kind) => source.measures[kind][name]?.flat() ?? []);
     return { label: labelOfMeasure(record, name), most: maximum ?? Math.max(1e-9, ...values) };
   });
-}
 
 function axisTexts([across, up]) {
   const [bottom, right] = [SIZE.height - SIZE.bottom, SIZE.width - SIZE.right];
@@ -123,10 +123,6 @@ function axisTexts([across, up]) {
     text(SIZE.left - 4, SIZE.top + 8, 'end', fixed(up.most, 1)),
     text(SIZE.left + 4, SIZE.top + 8, 'start', up.label),
   ];
-}
-
-function isInside({ x, y }, box) {
-  return !box || (x >= box.left && x <= box.right && y >= box.top && y <= box.bottom);
 }
 
 function choicesOf(state, chosen, change) {
@@ -189,13 +185,8 @@ function pictureOf(store, points, ends, box, narrow) {
   return picture;
 }
 
-function distance({ x, y }, spot) {
-  return Math.hypot(x - spot.x, y - spot.y);
-}
-
-function rectangle({ left, right, top, bottom }) {
-  return { x: left, y: top, width: right - left, height: bottom - top };
-}
+const distance = ({ x, y }, spot) => Math.hypot(x - spot.x, y - spot.y);
+const rectangle = ({ left, right, top, bottom }) => ({ x: left, y: top, width: right - left, height: bottom - top });
 
 // Calls `done(box, spot)` after a drag; without a box after a click.
 function followPointer(picture, brush, done) {
@@ -236,16 +227,11 @@ function listOf(store, points, [across, upwards], total, box, narrow) {
       const open = () => store.change(showHead(store.get(), one));
       const roleText =
         role === 'mixed' && nearest !== role ? say('mixed, nearest: {role}', { role: tell(nearest) }) : tell(role);
-      return element(
-        'li',
-        {},
-        createButton(
-          'hl-choice',
-          open,
-          { 'aria-pressed': String(isChosen) },
-          element('span', {}, fullHeadName(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
-          numberText(values.map((value) => fixed(value, 2)).join(' · ')),
-        ),
+      return choiceItem(
+        open,
+        { 'aria-pressed': String(isChosen) },
+        element('span', {}, fullHeadName(one), element('span', { class: 'hl-soft hl-finder-role' }, roleText)),
+        numberText(values.map((value) => fixed(value, 2)).join(' · ')),
       );
     });
   const said = box
@@ -268,9 +254,7 @@ function listOf(store, points, [across, upwards], total, box, narrow) {
       ...KINDS.map((kind) => element('span', { class: `hl-finder-${kind}` }, kindName(kind))),
     ),
     note(said, ' ', ...all),
-    note(
-      say('{across} · {upwards}, the largest of the second first', { across: across.label, upwards: upwards.label }),
-    ),
+    sayNote('{across} · {upwards}, the largest of the second first', { across: across.label, upwards: upwards.label }),
     element('ol', { class: 'hl-finder-list', 'aria-label': say('Heads by the second measure') }, ...lines),
   ];
 }

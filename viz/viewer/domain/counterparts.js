@@ -21,6 +21,4 @@ export function differingPlaces(own, others) {
   return new Set([...own.keys()].filter((place) => !isSame(place)));
 }
 
-function nameOfToken({ special, text }) {
-  return `${special} ${text}`;
-}
+const nameOfToken = ({ special, text }) => `${special} ${text}`;

@@ -3,15 +3,10 @@
 import { SCALE, axes, codeAt } from './payload.js';
 
 /** @type {(rows: (string | number)[][]) => string} */
-export function csvText(rows) {
-  return rows.map((row) => `${row.map(field).join(',')}\r\n`).join('');
-}
+export const csvText = (rows) => rows.map((row) => `${row.map(field).join(',')}\r\n`).join('');
 
-function field(value) {
-  return typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`;
-}
+const field = (value) => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
 
-// Every weight of a head in one sentence.
 /** @type {(record: TranslationRecord, head: Head) => (string | number)[][]} */
 export function sentenceRows(record, [kind, layer, head]) {
   const { rows, columns, reads } = axes(record, kind);

@@ -20,9 +20,7 @@ export function asScriptText(value) {
 }
 
 /** @type {(base64: string) => Uint8Array<ArrayBuffer>} */
-export function fromBase64(base64) {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-}
+export const fromBase64 = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
 /** @type {(bytes: Uint8Array) => string} */
 export function toBase64(bytes) {

@@ -1,5 +1,4 @@
-// Folds the values of heads into a matrix of rows and columns: with sub-words merged and special tokens hidden, and minus
-// another such matrix.
+// Folds the values of heads into a matrix: with sub-words merged, special tokens hidden, and another matrix subtracted.
 
 import { counterparts, differingPlaces } from './counterparts.js';
 import { chosenHeads } from './heads.js';
@@ -76,9 +75,8 @@ function massOf(matrix, rowGroup, columnGroup) {
   return sum / rowGroup.places.length;
 }
 
-function touchesAllowed(record, kind, rowGroup, columnGroup) {
-  return isAllowed(record, kind, rowGroup.places.at(-1), columnGroup.places[0]);
-}
+const touchesAllowed = (record, kind, rowGroup, columnGroup) =>
+  isAllowed(record, kind, rowGroup.places.at(-1), columnGroup.places[0]);
 
 function scaleRow(values, row, columns, factor) {
   for (let cell = row * columns; cell < (row + 1) * columns; cell += 1) values[cell] *= factor;
@@ -142,6 +140,4 @@ function matchGroups(own, others) {
 }
 
 /** @type {(status: number) => boolean} */
-export function hasValue(status) {
-  return status === SHOWN || status === PALED;
-}
+export const hasValue = (status) => status === SHOWN || status === PALED;

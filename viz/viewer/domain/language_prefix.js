@@ -6,14 +6,10 @@ const LEADING_CODE = /^\s*(>>[^<>\s]+<<)\s*/;
 
 // The codes in a prefix: the target language last, the source language before it if the prefix has one.
 /** @type {(prefix: string) => string[]} */
-export function codesOf(prefix) {
-  return prefix.match(CODE) ?? [];
-}
+export const codesOf = (prefix) => prefix.match(CODE) ?? [];
 
 /** @type {(codes: string[]) => string} */
-export function prefixOfCodes(codes) {
-  return codes.map((code) => `${code} `).join('');
-}
+export const prefixOfCodes = (codes) => codes.map((code) => `${code} `).join('');
 
 // A text as { prefix, sentence }, as model/inputs.py splits it. `known` are the choices of a model: its `codes`, its `prompts`, and
 // whether a sentence may have two codes (`source`).
@@ -52,6 +48,5 @@ export function writtenPrefix(prefix) {
 
 // The prefix that an address names. A prompt has a space, which no code has.
 /** @type {(written: string) => string} */
-export function prefixOfWritten(written) {
-  return /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;
-}
+export const prefixOfWritten = (written) =>
+  /^[^<>\s]+$/.test(written) ? prefixOfCodes(written.split(',').map((code) => `>>${code}<<`)) : written;

@@ -14,17 +14,17 @@ export function dot(one, other) {
   return total;
 }
 
+// As the engine sends numbers.
+/** @type {(value: number) => number} */
+export const rounded = (value) => Math.round(value * 1e6) / 1e6;
+
 // The largest absolute value, or 1 if all are 0, so that a drawing can divide by it.
 /** @type {(values: number[]) => number} */
-export function largest(values) {
-  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-}
+export const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
 // The index nearest to `value` in a list of a size.
 /** @type {(value: number, size: number) => number} */
-export function clamp(value, size) {
-  return Math.min(size - 1, Math.max(0, value));
-}
+export const clamp = (value, size) => Math.min(size - 1, Math.max(0, value));
 
 // Entropy in bits.
 /** @type {(weights: Iterable<number>) => number} */
@@ -42,7 +42,6 @@ export function rankOf(values, place) {
   return larger + 1;
 }
 
-// The place of the largest value.
 /** @type {(values: ArrayLike<number>) => number} */
 export function strongest(values) {
   let best = 0;

@@ -8,6 +8,11 @@ export const SCALE = 65535; // the code of 1
 /** @type {Kind[]} */
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
+/** @type {<Found>(valueOf: (kind: Kind) => Found) => ByKind<Found>} */
+export function kindsOf(valueOf) {
+  return { encoder: valueOf('encoder'), decoder: valueOf('decoder'), cross: valueOf('cross') };
+}
+
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
 /** @type {(payload: any) => Promise<TranslationRecord>} */
 export async function decode(payload) {
@@ -16,8 +21,13 @@ export async function decode(payload) {
       say('This page reads version {version} of the data, not {other}.', { version: VERSION, other: payload.version }),
     );
   }
-  const { n_prefix: former, n_forced: forced = former, ...others } = payload; // `former` in release 0.2
-  return { ...others, n_forced: forced, attention: await unpackKinds(payload.attention) };
+  return { ...withPresentNames(payload), attention: await unpackKinds(payload.attention) };
+}
+
+// Release 0.2 had other names for the number of forced tokens, and for what muted heads give.
+function withPresentNames({ n_prefix: nPrefix, n_forced: forced = nPrefix, muted, ...payload }) {
+  const renamed = muted?.instead ? { ...muted, ablation: muted.instead } : muted;
+  return { ...payload, n_forced: forced, ...(renamed && { muted: renamed }) };
 }
 
 // Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also
@@ -119,15 +129,12 @@ export function placesOfWord(tokens, place) {
 
 // The places of the source that are removed together: all tokens of a word, or one letter of a model of letters.
 /** @type {(record: TranslationRecord, place: number) => number[]} */
-export function placesToRemove(record, place) {
-  return isOfLetters(record) ? [place] : placesOfWord(record.tokens.source, place);
-}
+export const placesToRemove = (record, place) =>
+  isOfLetters(record) ? [place] : placesOfWord(record.tokens.source, place);
 
 // Whether a token continues the text before it: there is no space between them.
 /** @type {(token: { piece?: string; word: number | null }) => boolean} */
-export function continues({ piece = '▁', word }) {
-  return word !== null && !piece.startsWith('▁');
-}
+export const continues = ({ piece = '▁', word }) => word !== null && !piece.startsWith('▁');
 
 // What every request about a record says: its model, sentence and options, and what stands before the sentence.
 /** @type {(record: TranslationRecord) => { model: string; text: string; language_prefix?: string }} */
@@ -136,23 +143,16 @@ export function taskOf({ model, source_text: text, options, language_prefix: pre
 }
 
 /** @type {(record: TranslationRecord) => number[]} */
-export function targetIds({ tokens }) {
-  return tokens.predicted.map(({ id }) => id);
-}
+export const targetIds = ({ tokens }) => tokens.predicted.map(({ id }) => id);
 
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
 /** @type {(record: TranslationRecord) => number[]} */
-export function forcedIds(record) {
-  return targetIds(record).slice(0, record.n_forced ?? 0);
-}
+export const forcedIds = (record) => targetIds(record).slice(0, record.n_forced ?? 0);
 
 /** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */
-export function isAllowed(record, kind, row, column) {
-  return record.masks[kind] !== 'causal' || column <= row;
-}
+export const isAllowed = (record, kind, row, column) => record.masks[kind] !== 'causal' || column <= row;
 
-// The tokens along the two axes. A row of the decoder or of cross-attention reads one token (`reads`) and predicts another
-// (`rows`).
+// The tokens along both axes. A row of the decoder or of cross-attention reads a token (`reads`) and predicts one (`rows`).
 /** @type {(record: TranslationRecord, kind: Kind) => { rows: Token[]; reads: Token[] | null; columns: Token[] }} */
 export function axes(record, kind) {
   const { source, read, predicted } = record.tokens;

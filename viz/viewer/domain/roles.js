@@ -1,16 +1,12 @@
 // Roles of heads: their definitions, which heads can have one, which it is nearest to, and the head that was taught to align.
-// The definitions come with the record, from the list in model/analysis/measures.py.
+// The definitions come with the record, from the list in model/analysis/definitions.py.
 
 import { say, tell } from '../locales/language.js';
 
 /** @type {(record: TranslationRecord, role: string) => string} */
-export function roleDefinition(record, role) {
-  return tell(record.definitions.roles[role].definition);
-}
+export const roleDefinition = (record, role) => tell(record.definitions.roles[role].definition);
 
-export function taughtName() {
-  return say('taught to align');
-}
+export const taughtName = () => say('taught to align');
 
 // Whether a head was taught to align words, instead of finding its role by itself.
 /** @type {(record: TranslationRecord, kind: Kind, layer: number, head: number) => boolean} */
@@ -68,18 +64,12 @@ export function roleOf(definitions, kind, valueOf, even) {
 }
 
 // Whether rows can show a role: in a sentence like "Ja." even rows would have it too.
-function canShow({ least }, even = 0) {
-  return even < least;
-}
+const canShow = ({ least }, even = 0) => even < least;
 
-// The roles that the rows of this sentence cannot show, of the roles of the kind.
 /** @type {(record: TranslationRecord, kind: Kind) => string[]} */
-export function rolesWithoutCase({ definitions: { roles }, even }, kind) {
-  return Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));
-}
+export const rolesWithoutCase = ({ definitions: { roles }, even }, kind) =>
+  Object.keys(roles).filter((role) => !canShow(roles[role], even?.[kind]?.[role]));
 
 // The name of the table with the offsets that a measure is about; null if it is about none.
 /** @type {(measures: Definitions['measures'], measure: string) => string | null} */
-export function offsetsOf(measures, measure) {
-  return measures.find(({ name }) => name === measure)?.offset ?? null;
-}
+export const offsetsOf = (measures, measure) => measures.find(({ name }) => name === measure)?.offset ?? null;

@@ -33,7 +33,12 @@ export function addSurvey(survey, { sentences, skipped, kinds }, start) {
   for (const [place, one] of Object.entries(sentences)) found.sentences[Number(place) + start] = one;
   found.skipped.push(...skipped.map(([place, reason]) => [place + start, reason]));
   for (const [kind, one] of Object.entries(kinds)) {
-    const known = found.kinds[kind] ?? { rows: 0, heads: one.heads.map((layer) => layer.map(createHead)) };
+    const known = found.kinds[kind] ?? {
+      rows: 0,
+      heads: one.heads.map((layer) =>
+        layer.map(() => ({ hits: [], pairs: new Map(), read_pairs: new Map(), roles: {} })),
+      ),
+    };
     one.heads.forEach((layer, at) => layer.forEach((head, place) => addHead(known.heads[at][place], head, start)));
     const [pool, distances] = ['pool', 'distances'].map((name) =>
       known[name] ? added(known[name], one[name]) : one[name],
@@ -41,10 +46,6 @@ export function addSurvey(survey, { sentences, skipped, kinds }, start) {
     found.kinds[kind] = { rows: known.rows + one.rows, pool, distances, heads: known.heads };
   }
   return found;
-}
-
-function createHead() {
-  return { hits: [], pairs: new Map(), read_pairs: new Map(), roles: {} };
 }
 
 function addHead(known, { hits, pairs, read_pairs: read, roles }, start) {
@@ -65,9 +66,7 @@ function addPairs(known, pairs) {
 
 // The largest first, then the earlier sentence.
 /** @type {(one: number[], other: number[]) => number} */
-export function byWeight(one, other) {
-  return other[0] - one[0] || one[1] - other[1];
-}
+export const byWeight = (one, other) => other[0] - one[0] || one[1] - other[1];
 
 // Numbers in the same form, added.
 /** @type {(one: any, other: any) => any} */

@@ -14,9 +14,7 @@ const DIFFERENCE = {
 };
 export const STEPS = 256;
 
-function toLinear(channel) {
-  return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
-}
+const toLinear = (channel) => (channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4);
 
 function fromLinear(channel) {
   const bounded = Math.min(1, Math.max(0, channel));
@@ -48,13 +46,8 @@ function fromOklab([lightness, a, b]) {
   ].map((channel) => Math.round(255 * fromLinear(channel)));
 }
 
-function parse(hex) {
-  return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
-}
-
-function between(from, to, share) {
-  return from.map((value, index) => value + (to[index] - value) * share);
-}
+const parse = (hex) => [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
+const between = (from, to, share) => from.map((value, index) => value + (to[index] - value) * share);
 
 // `steps` colours along the stops, each [red, green, blue].
 function ramp(hexes, steps) {
@@ -78,9 +71,7 @@ function ramp(hexes, steps) {
 
 // STEPS colours for values from 0 to 1.
 /** @type {(theme: string) => number[][]} */
-export function lamp(theme) {
-  return ramp(LAMP[theme], STEPS);
-}
+export const lamp = (theme) => ramp(LAMP[theme], STEPS);
 
 // STEPS colours for values from -1 to 1; the two middle colours are equal, and 0 lies between them.
 /** @type {(theme: string) => number[][]} */
@@ -90,9 +81,7 @@ export function diverging(theme) {
 }
 
 /** @type {(share: number) => number} */
-export function stepOf(share) {
-  return clamp(Math.round(share * (STEPS - 1)), STEPS);
-}
+export const stepOf = (share) => clamp(Math.round(share * (STEPS - 1)), STEPS);
 
 // A colour map as bytes and as CSS colours, with the text colour that is readable on each.
 const palettes = new Map();
@@ -104,13 +93,11 @@ export function palette(theme, map = 'lamp') {
   return palettes.get(name);
 }
 
-function createPalette(colours) {
-  return {
-    bytes: colours,
-    css: colours.map(([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`),
-    ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
-  };
-}
+const createPalette = (colours) => ({
+  bytes: colours,
+  css: colours.map(([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`),
+  ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
+});
 
 const PAPER = [255, 255, 255];
 const INK = [28, 27, 25];
@@ -128,9 +115,7 @@ function luminance(colour) {
 }
 
 // Gradio sets the class `dark` on the body; the exported file does the same.
-export function currentTheme() {
-  return document.body.classList.contains('dark') ? 'dark' : 'light';
-}
+export const currentTheme = () => (document.body.classList.contains('dark') ? 'dark' : 'light');
 
 /** @type {(changed: () => void) => void} */
 export function watchTheme(changed) {

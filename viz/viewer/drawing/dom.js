@@ -10,14 +10,12 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /** @type {<Tag extends keyof SVGElementTagNameMap>(tag: Tag, attributes?: Attributes, ...children: Child[]) => SVGElementTagNameMap[Tag]} */
-export function shape(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
-}
+export const shape = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
 /** @type {(className: string, onclick: ((event: MouseEvent) => void) | null, attributes?: Attributes, ...children: Child[]) => HTMLButtonElement} */
-export function createButton(className, onclick, attributes, ...children) {
-  return element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
-}
+export const createButton = (className, onclick, attributes, ...children) =>
+  element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
 
 /** @type {<E extends Element>(node: E, attributes: Attributes, children: Child[]) => E} */
 function fill(node, attributes, children) {
@@ -32,15 +30,11 @@ function fill(node, attributes, children) {
 
 // A widget of the page around the viewer, which is there once the viewer is mounted.
 /** @type {<Kind extends HTMLElement>(selector: string) => Kind} */
-export function find(selector) {
-  return /** @type {any} */ (document.querySelector(selector));
-}
+export const find = (selector) => /** @type {any} */ (document.querySelector(selector));
 
 // Whether an event came from an element like this; it may come from the document itself.
 /** @type {(target: EventTarget | null, selector: string) => boolean} */
-export function matches(target, selector) {
-  return target instanceof Element && target.matches(selector);
-}
+export const matches = (target, selector) => target instanceof Element && target.matches(selector);
 
 const LONGEST_TOKEN = 80; // characters; a much longer token would push everything else off the screen
 // Invisible, bidirectional-control and line-break characters. A token shows all of them by name, except characters that join
@@ -59,17 +53,12 @@ export function visible({ text }) {
   return /^\p{M}/u.test(written) ? `◌${written}` : written;
 }
 
-// A text with its invisible characters replaced by their names.
 /** @type {(text: string) => string} */
-export function nameInvisible(text) {
-  return text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));
-}
+export const nameInvisible = (text) => text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));
 
 // A sentence with the characters replaced that would turn or break its line.
 /** @type {(text: string) => string} */
-export function readable(text) {
-  return text.replace(LINE_CHANGING, nameOf);
-}
+export const readable = (text) => text.replace(LINE_CHANGING, nameOf);
 
 // A control character as its symbol, any other as its number: ␀, ⟨U+202E⟩.
 /** @type {(character: string) => string} */
@@ -105,9 +94,7 @@ export function replaceKeepingFocus(node, ...children) {
 }
 
 // How much larger than 16 px the browser's letters are. Styles are in rem; what is measured in pixels follows with this.
-export function letterScale() {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-}
+export const letterScale = () => Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
 // Sets the size of a canvas in CSS pixels, with the resolution of the screen; returns its context.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */

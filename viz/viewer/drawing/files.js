@@ -11,7 +11,6 @@ export function createCalls(python = null, shell = null) {
   return [python, shell].flatMap((text, place) => (text === null ? [] : createCall(titles[place], text)));
 }
 
-// A text to copy, under its title.
 /** @type {(title: string, text: string) => Element[]} */
 export function createCall(title, text) {
   const button = createButton('hl-act', async () => {

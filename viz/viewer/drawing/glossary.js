@@ -1,82 +1,41 @@
-// The glossary: one plain sentence for each word of the field. A text underlines the first use of each word; a click, a tap or
-// the Enter key shows the sentence.
+// The glossary: one sentence for each word of the field. A text underlines its first use; a click, a tap or Enter shows it.
 
 import { createButton, element } from './dom.js';
-import { message, spokenLanguage, tell } from '../locales/language.js';
+import { spokenLanguage, tell } from '../locales/language.js';
 
-// The forms of a word as texts have them, and what it means.
-const TERMS = [
-  [
-    message('token|tokens'),
-    message('A token is a piece of text that the model reads or writes at once: a word, a part of a word, or a sign.'),
-  ],
-  [message('attention'), message('Attention is how much each step of the model looks at each token that it reads.')],
-  [
-    message('weight|weights'),
-    message('A weight is the share of its attention that a step gives to one token; the weights of a row add up to 1.'),
-  ],
-  [
-    message('head|heads'),
-    message('A head is one of several parts of a layer that look at the tokens side by side, each in its own way.'),
-  ],
-  [
-    message('layer|layers'),
-    message('A layer is one round of the network: its heads look, then each token is computed anew.'),
-  ],
-  [message('encoder'), message('The encoder is the half of the network that reads your sentence.')],
-  [
-    message('decoder'),
-    message('The decoder is the half of the network that writes the translation, one token after the other.'),
-  ],
-  [message('cross-attention'), message('In cross-attention the steps of the decoder look at your sentence.')],
-  [message('query|queries'), message('A query is the list of numbers with which a step asks for what it needs.')],
-  [message('key|keys'), message('A key is the list of numbers with which a token answers to queries.')],
-  [message('value|values'), message('A value is the list of numbers that a token hands over to those who look at it.')],
-  [
-    message('score|scores'),
-    message('A score says how well a query fits a key, before the softmax makes a weight of it.'),
-  ],
-  [
-    message('softmax'),
-    message('The softmax turns a list of scores into shares that add up to 1; a higher score gets a larger share.'),
-  ],
-  [message('mask'), message('The mask hides tokens that a step must not see, because they are not written yet.')],
-  [
-    message('log-probability|log p'),
-    message('The log-probability of a word is the logarithm of its probability: 0 is certain, and -2.3 is one in ten.'),
-  ],
-  [
-    message('entropy'),
-    message('The entropy says how spread out the weights of a row are: low if it looks at one token, high if at many.'),
-  ],
-  [
-    message('beam|beams'),
-    message('A beam is the number of unfinished translations that the search keeps at each step.'),
-  ],
-  [message('greedy'), message('A greedy search takes the likeliest word at each step and never goes back.')],
-  [
-    message('hypothesis|hypotheses'),
-    message('A hypothesis is a translation, or its beginning, that the search has considered.'),
-  ],
-  [message('norm'), message('A norm is the length of a list of numbers; here it says how much a token really adds.')],
-  [message('mute|muted'), message('A muted head passes nothing on, as if it were switched off.')],
-  [
-    message('baseline|baselines'),
-    message('A baseline is what a head gives in place of its own output, to see what changes.'),
-  ],
-  [
-    message('source focus'),
-    message(
-      'The source focus of a head is how much of its attention it gives, in the mean, to the word it looks at most.',
-    ),
-  ],
-  [
-    message('loss'),
-    message('The loss says how surprised the model is by the right answers; training makes it smaller.'),
-  ],
-  [message('seed'), message('A seed is the number from which all random numbers of a training follow.')],
-  [message('learning rate'), message('The learning rate says how far each step of a training changes the model.')],
-];
+// The forms of a word as texts have them, and what it means, in English.
+const TERMS = {
+  'token|tokens':
+    'A token is a piece of text that the model reads or writes at once: a word, a part of a word, or a sign.',
+  attention: 'Attention is how much each step of the model looks at each token that it reads.',
+  'weight|weights':
+    'A weight is the share of its attention that a step gives to one token; the weights of a row add up to 1.',
+  'head|heads': 'A head is one of several parts of a layer that look at the tokens side by side, each in its own way.',
+  'layer|layers': 'A layer is one round of the network: its heads look, then each token is computed anew.',
+  encoder: 'The encoder is the half of the network that reads your sentence.',
+  decoder: 'The decoder is the half of the network that writes the translation, one token after the other.',
+  'cross-attention': 'In cross-attention the steps of the decoder look at your sentence.',
+  'query|queries': 'A query is the list of numbers with which a step asks for what it needs.',
+  'key|keys': 'A key is the list of numbers with which a token answers to queries.',
+  'value|values': 'A value is the list of numbers that a token hands over to those who look at it.',
+  'score|scores': 'A score says how well a query fits a key, before the softmax makes a weight of it.',
+  softmax: 'The softmax turns a list of scores into shares that add up to 1; a higher score gets a larger share.',
+  mask: 'The mask hides tokens that a step must not see, because they are not written yet.',
+  'log-probability|log p':
+    'The log-probability of a word is the logarithm of its probability: 0 is certain, and -2.3 is one in ten.',
+  entropy: 'The entropy says how spread out the weights of a row are: low if it looks at one token, high if at many.',
+  'beam|beams': 'A beam is the number of unfinished translations that the search keeps at each step.',
+  greedy: 'A greedy search takes the likeliest word at each step and never goes back.',
+  'hypothesis|hypotheses': 'A hypothesis is a translation, or its beginning, that the search has considered.',
+  norm: 'A norm is the length of a list of numbers; here it says how much a token really adds.',
+  'mute|muted': 'A muted head passes nothing on, as if it were switched off.',
+  'baseline|baselines': 'A baseline is what a head gives in place of its own output, to see what changes.',
+  'source focus':
+    'The source focus of a head is how much of its attention it gives, in the mean, to the word it looks at most.',
+  loss: 'The loss says how surprised the model is by the right answers; training makes it smaller.',
+  seed: 'A seed is the number from which all random numbers of a training follow.',
+  'learning rate': 'The learning rate says how far each step of a training changes the model.',
+};
 const patterns = new Map(); // by the code of a language
 const SKIPPED =
   'button, summary, a, label, select, bdi, svg, h1, h2, pre, table, textarea, kbd, .hl-meaning, .hl-terms-not, [translate=no]';
@@ -96,7 +55,7 @@ export function explainTerms(node) {
 function explainNow(node) {
   /** @type {NodeListOf<HTMLElement>} */
   const terms = node.querySelectorAll('.hl-term');
-  const known = new Set([...terms].map(({ dataset }) => Number(dataset.term)));
+  const known = new Set([...terms].map(({ dataset }) => dataset.term));
   for (const text of textsOf(node)) explainIn(text, known);
 }
 
@@ -113,7 +72,7 @@ function textsOf(node) {
 }
 
 // The rest of the text may have other words.
-/** @type {(text: Text, known: Set<number>) => void} */
+/** @type {(text: Text, known: Set<string | undefined>) => void} */
 function explainIn(text, known) {
   const { pattern, termOf } = formsOf(spokenLanguage());
   const found = [...text.data.matchAll(pattern)].find(([form]) => !known.has(termOf(form)));
@@ -130,12 +89,12 @@ function explainIn(text, known) {
   explainIn(further, known);
 }
 
-// The pattern of all forms of words, the longest first, and the place of a form in TERMS.
-/** @type {(language: string) => { pattern: RegExp; termOf: (form: string) => number }} */
+// The pattern of all forms of words, the longest first, and the name of a form in TERMS.
+/** @type {(language: string) => { pattern: RegExp; termOf: (form: string) => string }} */
 function formsOf(language) {
   if (!patterns.has(language)) {
-    const forms = TERMS.flatMap(([texts], term) =>
-      tell(texts)
+    const forms = Object.keys(TERMS).flatMap((term) =>
+      tell(term)
         .split('|')
         .map((form) => ({ form, term })),
     );
@@ -152,7 +111,7 @@ function formsOf(language) {
 
 // Below the word, or above it where the window ends.
 function explain(button, term) {
-  const card = element('span', { class: 'hl-meaning', role: 'status', popover: 'auto' }, tell(TERMS[term][1]));
+  const card = element('span', { class: 'hl-meaning', role: 'status', popover: 'auto' }, tell(TERMS[term]));
   button.after(card);
   card.addEventListener('toggle', ({ newState }) => newState === 'closed' && card.remove());
   card.showPopover();

@@ -85,12 +85,11 @@ function pathOf(points, across, up) {
   return `M${points.map(place).join('L')}h0`;
 }
 
-function axisOf(low, high, up, format) {
-  return [low, (low + high) / 2, high].flatMap((value) => [
+const axisOf = (low, high, up, format) =>
+  [low, (low + high) / 2, high].flatMap((value) => [
     shape('path', { class: 'hl-axis', d: `M${SIZE.left} ${up(value).toFixed(1)}H${SIZE.width - SIZE.right}` }),
     shape('text', { x: SIZE.left - 6, y: up(value) + 4, 'text-anchor': 'end' }, format(value)),
   ]);
-}
 
 function ticksOf(first, last, across) {
   const powers = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
@@ -115,12 +114,11 @@ function keyLine(line, index, step, format, key) {
   return element('li', {}, swatch, element('span', {}, line.name), added, numberText(format(value)));
 }
 
-function nearest(points, across, x) {
-  return points.reduce(
+const nearest = (points, across, x) =>
+  points.reduce(
     (best, [step]) => (Math.abs(across(step) - x) < Math.abs(across(best) - x) ? step : best),
     points[0][0],
   );
-}
 
 // The latest value of each line up to the step.
 function valuesAt(lines, step, format) {
@@ -131,6 +129,4 @@ function valuesAt(lines, step, format) {
   return values.join(', ') || say('not yet measured');
 }
 
-function atStep(step, values) {
-  return say('step {step}: {values}', { step, values });
-}
+const atStep = (step, values) => say('step {step}: {values}', { step, values });

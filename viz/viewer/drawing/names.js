@@ -20,21 +20,17 @@ export function rowAt(record, kind, row) {
 
 // The name of a row as pieces of a sentence: "dog → is", or one word in the encoder.
 /** @type {(row: NamedRow) => (Node | string)[]} */
-export function rowName({ token, reads }) {
-  return reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
-}
+export const rowName = ({ token, reads }) =>
+  reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
 
 // The name of a cell: its row, and the column that it reads from.
 /** @type {(row: NamedRow, column: Named) => (Node | string)[]} */
-export function cellName(row, column) {
-  return [...rowName(row), READS_FROM, tokenText(column)];
-}
+export const cellName = (row, column) => [...rowName(row), READS_FROM, tokenText(column)];
 
 // The name of a row where there are no elements, as in a picture.
 /** @type {(row: NamedRow) => string} */
-export function rowText({ token, reads }) {
-  return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
-}
+export const rowText = ({ token, reads }) =>
+  reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
 
 // The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
 /** @type {(row: NamedRow) => Node[]} */
@@ -45,6 +41,4 @@ export function rowLabel({ token, reads }) {
 
 // Unicode isolates keep the order of two texts that are written from right to left.
 /** @type {(text: string) => string} */
-export function isolated(text) {
-  return `\u2068${text}\u2069`;
-}
+export const isolated = (text) => `\u2068${text}\u2069`;

@@ -4,14 +4,11 @@ import { say, localNumber } from '../locales/language.js';
 
 // What is for people with a mouse, such as a text, or what is for people who touch the screen.
 /** @type {<Thing>(mouse: Thing, touch: Thing) => Thing} */
-export function forPointer(mouse, touch) {
-  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
-}
+export const forPointer = (mouse, touch) =>
+  typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
 
 /** @type {(value: number, digits?: number) => string} */
-export function fixed(value, digits = 4) {
-  return localNumber(value.toFixed(digits).replace('-', '−'));
-}
+export const fixed = (value, digits = 4) => localNumber(value.toFixed(digits).replace('-', '−'));
 
 // Always with a sign, except for a value that rounds to 0.
 /** @type {(value: number, digits?: number) => string} */
@@ -23,9 +20,7 @@ export function signed(value, digits = 4) {
 
 // In per cent, rounded down, so that a share below a threshold does not read as the threshold.
 /** @type {(share: number) => number} */
-export function wholePercent(share) {
-  return Math.floor(100 * share + 1e-6);
-}
+export const wholePercent = (share) => Math.floor(100 * share + 1e-6);
 
 // A probability as a person says it: a number that is not 0 or 1 is never rounded to 0 % or 100 %.
 /** @type {(probability: number) => string} */

@@ -2,23 +2,23 @@
 
 import { createButton, element, find, nameInvisible, shape, tokenText } from './dom.js';
 import { fixed, signed } from './numbers.js';
-import { say } from '../locales/language.js';
+import { say, tell } from '../locales/language.js';
 
 /** @type {(label: string, onclick: ((event: MouseEvent) => unknown) | null, attributes?: Attributes) => HTMLButtonElement} */
-export function actionButton(label, onclick, attributes = {}) {
-  return createButton('hl-act', onclick, attributes, label);
-}
+export const actionButton = (label, onclick, attributes = {}) => createButton('hl-act', onclick, attributes, label);
 
 /** @type {(...buttons: Child[]) => HTMLElement} */
-export function actions(...buttons) {
-  return element('div', { class: 'hl-actions' }, ...buttons);
-}
+export const actions = (...buttons) => element('div', { class: 'hl-actions' }, ...buttons);
+
+// An entry of a list that is a button.
+/** @type {(act: (event: MouseEvent) => void, attributes: Attributes, ...pieces: Child[]) => HTMLElement} */
+export const choiceItem = (act, attributes, ...pieces) =>
+  element('li', {}, createButton('hl-choice', act, attributes, ...pieces));
 
 // A group of buttons that choose how something is shown.
 /** @type {(label: string, ...buttons: Child[]) => HTMLElement} */
-export function tabs(label, ...buttons) {
-  return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
-}
+export const tabs = (label, ...buttons) =>
+  element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 
 // The same of these names, one of which is chosen: [name, text] each.
 /** @type {(label: string, entries: [name: string, text: string][], chosen: string, choose: (name: string) => void) => HTMLElement} */
@@ -28,27 +28,23 @@ export function choiceTabs(label, entries, chosen, choose) {
 }
 
 /** @type {(title: string, ...children: Child[]) => HTMLElement} */
-export function section(title, ...children) {
-  return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
-}
+export const section = (title, ...children) =>
+  element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 
 /** @type {(...children: Child[]) => HTMLElement} */
-export function note(...children) {
-  return element('p', { class: 'hl-soft' }, ...children);
-}
+export const note = (...children) => element('p', { class: 'hl-soft' }, ...children);
+
+// A note of one text with its values, as `say` writes it.
+/** @type {(text: string, values?: Values) => HTMLElement} */
+export const sayNote = (text, values = {}) => note(tell([text, values]));
 
 // A sentence with what the person can do about it.
 /** @type {(text: string, label: string, act: () => unknown) => HTMLElement} */
-export function offer(text, label, act) {
-  return note(text, ' ', actionButton(label, act));
-}
+export const offer = (text, label, act) => note(text, ' ', actionButton(label, act));
 
 /** @type {(text: string, attributes?: Attributes) => HTMLElement} */
-export function numberText(text, attributes = {}) {
-  return element('span', { class: 'hl-number', ...attributes }, text);
-}
+export const numberText = (text, attributes = {}) => element('span', { class: 'hl-number', ...attributes }, text);
 
-// A label with its value on one line.
 /** @type {(label: string, value: string | Node) => HTMLElement} */
 export function fact(label, value) {
   const number = typeof value === 'string' ? numberText(value) : value;
@@ -74,15 +70,13 @@ export function tint(node, value, most) {
 
 // The scale of signed bars, which differs from head to head.
 /** @type {(most: number) => HTMLElement} */
-export function scaleNote(most) {
-  return note(say('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) }));
-}
+export const scaleNote = (most) =>
+  sayNote('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) });
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.
 /** @type {(value: number, most: number) => HTMLElement} */
-export function signedBar(value, most) {
-  return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
-}
+export const signedBar = (value, most) =>
+  tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
 
 // A line of a list: a label, a bar from the middle to the left or the right, and the value.
 /** @type {(label: Child, value: number, most: number) => HTMLElement} */
@@ -131,13 +125,12 @@ export function rug(values, value, most) {
 
 // The tokens of a sentence with other elements below each of them.
 /** @type {(tokens: Token[], elementsBelow: (place: number) => Child[], attributes?: Attributes) => HTMLElement} */
-export function tokenColumns(tokens, elementsBelow, attributes = {}) {
-  return element(
+export const tokenColumns = (tokens, elementsBelow, attributes = {}) =>
+  element(
     'ol',
     { class: 'hl-token-columns', ...attributes },
     ...tokens.map((token, place) => element('li', {}, tokenText(token), ...elementsBelow(place))),
   );
-}
 
 // Roving tabindex: one entry of the list can have the focus, and keys move it. `next(place, key)` returns the new place.
 /** @type {(entries: (GlobalEventHandlers & HTMLOrSVGElement)[], next: (place: number, key: string) => number | null | undefined) => void} */
@@ -206,7 +199,6 @@ export function toggleDisclosure(button, menu) {
   document.getElementById(button)?.setAttribute('aria-expanded', String(open));
 }
 
-// A menu over the page.
 /** @type {(button: string, menu: string) => void} */
 export function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
@@ -232,7 +224,6 @@ export function createMenu(label, title, ...entries) {
   return menu;
 }
 
-// The glyph of a role.
 /** @type {(record: TranslationRecord, role: string) => SVGElement} */
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });

@@ -1,10 +1,10 @@
 // Analysis of heads: importance, norm-based weights and single cells, as model/analysis defines them.
 
-import { dot, matchInOrder, sum } from '../domain/math.js';
+import { kindsOf } from '../domain/payload.js';
+import { dot, matchInOrder, rounded, sum } from '../domain/math.js';
 import { predict } from './model.js';
-import { gatesOf } from './interventions.js';
+import { gatesOf } from './ablation.js';
 import { attendedWith, copySequence, crossMemories, decodeAfter, encodeAfter, repeated } from './network.js';
-import { kindsOf, rounded } from './payload.js';
 import { softmax } from './tensors/vectors.js';
 import { pass, encodeSource } from './translator.js';
 import { message } from '../locales/language.js';
@@ -51,9 +51,7 @@ function workOf({ encoder, decoder, heads }, size) {
 
 // How many copies of a pair are computed before other requests get a turn.
 /** @type {(source: number, target: number) => number} */
-export function copiesTogether(source, target) {
-  return Math.max(1, Math.floor(ROWS / Math.max(source, target)));
-}
+export const copiesTogether = (source, target) => Math.max(1, Math.floor(ROWS / Math.max(source, target)));
 
 // The hidden rows of the decoder from `first` up to `end` for each of these gates, which close heads of one attention. Nothing
 // before that attention changes, and for heads of the encoder nothing before the decoder's first cross-attention.
@@ -81,7 +79,6 @@ export function hiddenWith(network, { trace, cross }, { kind, layer, gates }, fi
   );
 }
 
-// Log-probability of the target for each of some copies.
 function totalsOf(model, hidden, target) {
   const { length } = target;
   const chances = predict(model, hidden, ({ logits, norm }, row) => logits[target[row % length]] - norm);
@@ -92,8 +89,8 @@ function totalsOf(model, hidden, target) {
 
 // ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays in the form of a trace.
 /** @type {(translator: Translator, trace: Trace) => ByKind<any>} */
-export function normWeights({ model: { network } }, trace) {
-  return kindsOf((kind) => {
+export const normWeights = ({ model: { network } }, trace) =>
+  kindsOf((kind) => {
     const { layers, heads, rows, columns, weights } = trace[kind];
     const norms = new Float32Array(weights.length);
     for (let layer = 0; layer < layers; layer += 1) {
@@ -106,7 +103,6 @@ export function normWeights({ model: { network } }, trace) {
     }
     return { layers, heads, rows, columns, weights: norms };
   });
-}
 
 function outputOf(network, kind, layer) {
   if (kind === 'cross') return network.decoder[layer].cross.output;
@@ -127,8 +123,8 @@ export function headVectors(network, kind, layer, { array, start, stride }, coun
 
 // What each head alone adds through W_O, without its bias, for each row of joined heads.
 /** @type {(network: Network, output: Product, joined: Float32Array) => Float32Array[]} */
-export function headOutputs({ products, heads, headWidth, width }, output, joined) {
-  return Array.from({ length: heads }, (_, head) => {
+export const headOutputs = ({ products, heads, headWidth, width }, output, joined) =>
+  Array.from({ length: heads }, (_, head) => {
     const own = new Float32Array(joined.length);
     for (let from = head * headWidth; from < joined.length; from += width)
       own.set(joined.subarray(from, from + headWidth), from);
@@ -136,7 +132,6 @@ export function headOutputs({ products, heads, headWidth, width }, output, joine
     for (let place = 0; place < vectors.length; place += 1) vectors[place] -= output.bias[place % width];
     return vectors;
   });
-}
 
 // ||f(x_j)|| of each head and key.
 function vectorNorms(network, kind, layer, memory, count) {
@@ -146,8 +141,7 @@ function vectorNorms(network, kind, layer, memory, count) {
   );
 }
 
-// How the weight at `row` and `column` of a head is computed: query, key, products, scores and softmax of the row, and what each
-// key adds.
+// How a weight is computed: query, key, products, scores and softmax of the row, and what each key adds.
 /** @type {(translator: Translator, trace: Trace, place: Cell) => any} */
 export function cellOf({ model: { network } }, trace, { kind, layer, head, row, column }) {
   const { headWidth } = network;

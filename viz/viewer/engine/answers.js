@@ -1,12 +1,14 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { rounded } from '../domain/math.js';
 import { LIMITS, THRESHOLDS } from '../domain/limits.js';
-import { KINDS } from '../domain/payload.js';
+import { neededHeads } from '../domain/heads.js';
+import { kindsOf } from '../domain/payload.js';
 import { cellOf, changedWords, importance, normWeights } from './analysis.js';
 import { scoreSplit, writing } from './circuits.js';
 import { contributions } from './contributions.js';
-import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './interventions.js';
-import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload.js';
+import { aboutBaseline, baselineOf, gatesAsked, gatesOf } from './ablation.js';
+import { hypothesisOf, packValues, payloadOf } from './payload.js';
 import { examples } from './examples.js';
 import { filesOf, partsOf } from './export.js';
 import { leaveOneOut } from './leave_one_out.js';
@@ -19,10 +21,8 @@ import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingSte
 import { pass, encodeSource, score, searchFor, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
-const [SENTENCES, LISTS] = [
-  ['text', 'other'],
-  ['sample', 'sentences'],
-]; // fields of requests
+const SENTENCES = ['text', 'other']; // fields of requests
+const LISTS = ['sample', 'sentences'];
 const [HEADS, LENS] = ['heads.json', 'lens.safetensors'];
 
 const HANDLERS = {
@@ -66,11 +66,8 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 /** @type {(loaded: Loaded, asked: Question, pause: Pause) => Answer} */
-export function answer(loaded, asked, pause) {
-  return HANDLERS[asked.do](loaded, withPrefix(asked), pause);
-}
+export const answer = (loaded, asked, pause) => HANDLERS[asked.do](loaded, withPrefix(asked), pause);
 
-// With what stands before each sentence.
 function withPrefix({ language_prefix: prefix = '', ...asked }) {
   const join = (text) => (prefix && normalise(text) ? prefix + text : text);
   const given = Object.entries(asked).map(([name, value]) => {
@@ -80,16 +77,13 @@ function withPrefix({ language_prefix: prefix = '', ...asked }) {
   return { language_prefix: prefix, ...Object.fromEntries(given) };
 }
 
-function payload({ identity, settings }, asked, translation) {
-  return payloadOf(translation, identity, asked, settings);
-}
+const payload = ({ identity, settings }, asked, translation) => payloadOf(translation, identity, asked, settings);
 
 /** @type {(asked: any) => any} */
 function optionsOf({ beam_size: beamSize, length_penalty: alpha, forced = [], places = [] }) {
   return { beamSize, alpha, forced, hidden: places };
 }
 
-// What every head does over a corpus, from the model's files.
 async function corpus({ files }) {
   if (!files.has(HEADS)) throw fault('Nobody has measured the heads of this model over many sentences.');
   return JSON.parse(await files.text(HEADS));
@@ -143,11 +137,10 @@ async function exported(loaded, asked, pause) {
   }
   const { ablated } = await mutedOf(loaded, asked, pause);
   const { heads, baseline = 'zero', other = '', row = null, language_prefix: prefix } = asked;
-  const muted = { heads, instead: { baseline, sentence: other.slice(prefix.length), row } };
+  const muted = { heads, ablation: { baseline, sentence: other.slice(prefix.length), row } };
   return filesOf(ablated, { ...payload(loaded, asked, ablated), muted }, settings.generator);
 }
 
-// Change of the log-probability of `ids`, in nats, with each head alone muted.
 async function headImportance(loaded, asked, pause) {
   const { translator } = loaded;
   const { text, ids } = asked;
@@ -157,8 +150,7 @@ async function headImportance(loaded, asked, pause) {
   return { ...kindsOf((kind) => found[kind].map((heads) => heads.map(rounded))), ...aboutBaseline(baseline) };
 }
 
-// What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
-// muted that it needs most.
+// For In short: answers of other instruments, and the translation without each of the heads that it needs most.
 async function summaryOf(loaded, asked, pause) {
   const { model, tokenizers } = loaded.translator;
   const { parameters, network } = model;
@@ -166,8 +158,8 @@ async function summaryOf(loaded, asked, pause) {
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= LIMITS.head_work;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
-  const needed = isSmall ? mostNeeded(changes) : [];
-  for (const head of needed) {
+  const needed = changes ? neededHeads(changes) : [];
+  for (const { head } of needed) {
     const muting = { ...optionsOf(asked), gates: gatesOf(network, [head]) };
     const { ids } = searchFor(loaded.translator, asked.text, muting);
     heads.push({ head, text: tokenizers.target.decode(ids) });
@@ -216,35 +208,19 @@ function wordAt(translator, asked, step, id) {
   return { step, id, text, pieces };
 }
 
-// The heads without which the translation becomes clearly less likely, the first one most.
-function mostNeeded(changes) {
-  const all = KINDS.flatMap((kind) =>
-    changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
-  );
-  return all
-    .filter(({ value }) => value <= -THRESHOLDS.needed)
-    .sort((one, other) => one.value - other.value)
-    .slice(0, THRESHOLDS.named)
-    .map(({ head }) => head);
-}
-
-// The norm-based weights of `ids`, for every cell.
 function norms({ translator }, asked) {
   const found = normWeights(translator, traceOf(translator, asked));
   return kindsOf((kind) => packValues(found[kind]));
 }
 
-// The step that a request is about.
 function stepOf({ step, ids }) {
   if (step < ids.length) return step;
   throw fault('There is no step {step}; the last one is {last}.', { step, last: ids.length - 1 });
 }
 
-function traceOf(translator, { text, ids }) {
-  return pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
-}
+const traceOf = (translator, { text, ids }) =>
+  pass(translator, encodeSource(translator, text, null), targetIds(translator, ids), null).trace;
 
-// Every hypothesis that the beam search considered, and all finished translations.
 function beams({ translator }, asked) {
   const { tokenizers } = translator;
   const found = translate(translator, asked.text, { ...optionsOf(asked), best: asked.beam_size, tree: true });

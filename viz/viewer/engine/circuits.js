@@ -1,8 +1,7 @@
 // The two circuits of a head, as model/analysis/circuits.py defines them: why it looks at a token, and what it writes when it does.
 
-import { dot, sum } from '../domain/math.js';
+import { dot, rounded, sum } from '../domain/math.js';
 import { headVectors } from './analysis.js';
-import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { attentionIn, carried, partsRead, stacksOf } from './stack.js';
 

@@ -1,10 +1,10 @@
 // Why this word: a logit, or the lead of a word over another, as the sum of what all parts add, as
 // model/analysis/logit_attribution.py defines it.
 
-import { dot, sum } from '../domain/math.js';
+import { kindsOf } from '../domain/payload.js';
+import { dot, rounded, sum } from '../domain/math.js';
 import { gateGradients, normBack, sumsOfHeads, turnedBack } from './gradients.js';
 import { normaliseOutput } from './network.js';
-import { kindsOf, rounded } from './payload.js';
 import { rowAt, stacksOf } from './stack.js';
 import { sliceOf } from './tensors/products.js';
 

@@ -1,10 +1,10 @@
 // What every head does over some sentences, and its clearest examples, as model/analysis/examples.py defines it.
 
-import { sum } from '../domain/math.js';
+import { kindsOf } from '../domain/payload.js';
+import { rounded, sum } from '../domain/math.js';
 import { LISTED, addSurvey, byWeight } from '../domain/survey.js';
-import { readable } from './interventions.js';
+import { readable } from './ablation.js';
 import { linesOf, measuresAndSums, strongestOf, tableOf } from './measures.js';
-import { kindsOf, rounded } from './payload.js';
 import { translate } from './translator.js';
 import { message } from '../locales/language.js';
 
@@ -25,7 +25,6 @@ export async function examples({ translator, settings }, { sentences, ...options
   return { ...found, kinds: Object.fromEntries(kinds) };
 }
 
-// The answer about one sentence.
 function surveyOf(translation, { definitions }) {
   const { source, predicted, read } = translation.tokens;
   const texts = (side) => side.map(({ text }) => text);
@@ -58,7 +57,7 @@ function surveyOf(translation, { definitions }) {
 // The Jensen-Shannon divergence of every two heads in bits, summed over the rows.
 function distancesOf(heads) {
   const rows = heads[0].length;
-  const own = heads.map((lines) => sum(lines.map(bitsOf)));
+  const own = heads.map((lines) => sum(lines.map((line) => bitsOfMean(line, line))));
   const distances = heads.map(() => Array(heads.length).fill(0));
   heads.forEach((lines, one) => {
     for (let other = 0; other < one; other += 1) {
@@ -71,11 +70,6 @@ function distancesOf(heads) {
   return distances;
 }
 
-function bitsOf(line) {
-  return bitsOfMean(line, line);
-}
-
-// The entropy of the mean of two rows.
 function bitsOfMean(one, other) {
   let bits = 0;
   for (let key = 0; key < one.length; key += 1) {
@@ -85,7 +79,6 @@ function bitsOfMean(one, other) {
   return bits;
 }
 
-// The strongest cells between words.
 function hitsOf(lines, queries, keys) {
   const cells = lines.flatMap((line, row) =>
     queries[row].word === null
@@ -98,12 +91,11 @@ function hitsOf(lines, queries, keys) {
 }
 
 // The texts of each row and of its strongest key, special tokens left out, each counted once.
-function pairsOf(lines, queries, keys) {
-  return lines.flatMap((line, row) => {
+const pairsOf = (lines, queries, keys) =>
+  lines.flatMap((line, row) => {
     const [query, key] = [queries[row], keys[strongestOf(line).key]];
     return query.word === null || key.word === null ? [] : [[query.text, key.text, 1]];
   });
-}
 
 function printed({ distances, heads, ...kind }) {
   const headOf = ({ hits, pairs, read_pairs: read, roles }) => ({
@@ -119,9 +111,7 @@ function printed({ distances, heads, ...kind }) {
   };
 }
 
-function mostOf(pairs) {
-  return [...pairs.values()].sort(byCount).slice(0, LISTED);
-}
+const mostOf = (pairs) => [...pairs.values()].sort(byCount).slice(0, LISTED);
 
 function byCount(one, other) {
   if (one[2] !== other[2]) return other[2] - one[2];

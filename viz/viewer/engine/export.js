@@ -1,5 +1,4 @@
-// The files of a translation, as viz/export.py writes them: the whole record, and its arrays for NumPy. What the page makes its
-// HTML files of comes with them.
+// The files of a translation, as viz/export.py writes them: record and arrays, and what the page makes its HTML files of.
 
 import { asScriptText, slug, toBase64 } from '../domain/files.js';
 import { KINDS } from '../domain/payload.js';

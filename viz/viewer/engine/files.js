@@ -23,14 +23,10 @@ export function createFiles({ listed, embedded, address }, report = () => {}) {
   };
 }
 
-function contentOf(content) {
-  return typeof content === 'string' ? fromBase64(content) : content;
-}
+const contentOf = (content) => (typeof content === 'string' ? fromBase64(content) : content);
 
 // A new version of a file is another address.
-function versionOf(url, { sha256 }) {
-  return `${url}?${sha256.slice(0, 16)}`;
-}
+const versionOf = (url, { sha256 }) => `${url}?${sha256.slice(0, 16)}`;
 
 async function load(url, { size, sha256 }, report) {
   const address = versionOf(url, { sha256 });

@@ -1,11 +1,10 @@
 // Gradients, backwards through the network: how fast a number at the decoder's output changes with the output of each head. A
 // training of the playground uses the step through an attention too.
 
-import { kindsOf } from './payload.js';
+import { kindsOf } from '../domain/payload.js';
 import { EPSILON, slopeOf } from './network.js';
 
-// d number / d gate of each head, [layer][head] by kind, for the stacks of a trace. `direction` is the gradient of the number
-// at the decoder's output rows.
+// d number / d gate of each head, [layer][head] by kind. `direction` is the gradient of the number at the decoder's output rows.
 /** @type {(stacks: any, direction: Floats) => ByKind<number[][]>} */
 export function gateGradients({ encoder, decoder }, direction) {
   const found = kindsOf(() => []);

@@ -1,9 +1,9 @@
 // What each token of a translation loses while source tokens are hidden, as model/analysis/leave_one_out.py defines it.
 
+import { rounded } from '../domain/math.js';
 import { copiesTogether } from './analysis.js';
 import { predict } from './model.js';
 import { createSequence, crossMemories, decodeAfter, encode, repeated } from './network.js';
-import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { INVISIBLE } from './text/tokenizer.js';
 import { pass, encodeSource } from './translator.js';

@@ -1,9 +1,9 @@
 // What the states after each layer say, as model/analysis/lens.py defines it: by the output matrix alone, or through the
 // Jacobian lens of the model first.
 
+import { rounded } from '../domain/math.js';
 import { predict } from './model.js';
 import { normalise } from './network.js';
-import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { createProducts } from './tensors/products.js';
 import { parseTensors, storedMatrix } from './tensors/safetensors.js';
@@ -63,9 +63,7 @@ function wordsOf(model, ids, states) {
   };
 }
 
-function normed({ network }, side, x) {
-  return network.preNorm ? normalise(x, network[`${side}Norm`]) : x;
-}
+const normed = ({ network }, side, x) => (network.preNorm ? normalise(x, network[`${side}Norm`]) : x);
 
 // The cosine of each state and the last one of its row, after the norm, [layer][row].
 function nearness(model, states) {

@@ -1,9 +1,9 @@
 // Word links, as model/analysis/alignment.py defines them: which words of a sentence and its translation belong together.
 
-import { focusesOf } from './measures.js';
-import { rounded } from './payload.js';
+import { focusesOf, meanOver } from './measures.js';
 import { groupsOf } from '../domain/fold.js';
-import { sum } from '../domain/math.js';
+import { mostFocused } from '../domain/heads.js';
+import { rounded, sum } from '../domain/math.js';
 import { fault } from '../locales/language.js';
 
 const LONGEST = 30; // characters of a wrong link in a sentence
@@ -18,12 +18,15 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
     cross,
     tokens.source.map(({ word }) => word !== null),
   );
-  const all = focus.flatMap((values, layer) => values.map((value, place) => ({ value, at: [layer, place] })));
-  const best = all.reduce((most, one) => (one.value > most.value ? one : most)).at;
+  const best = mostFocused(focus).slice(1);
   const reference = gold.trim() === '' ? null : parseGold(gold, source.length, target.length);
   const found = (name, at) => {
     const shifted = at !== null && offsets[at[0]][at[1]] < 0;
-    const choices = choicesOf(meanOver(cross, at), shifted ? read : target, source);
+    const choices = choicesOf(
+      at ? meanOver(cross, at[0] * cross.heads + at[1], 1) : meanOver(cross),
+      shifted ? read : target,
+      source,
+    );
     return methodOf(name, at && ['cross', ...at], shifted, choices, reference);
   };
   const methods = [found('best head', best), found('average', null)];
@@ -31,21 +34,18 @@ export function links({ tokens, trace: { cross } }, { head = null, gold = '' }) 
   const everyRow = { places: [...tokens.predicted.keys()] };
   return {
     methods: head ? [...methods, found('head', head.slice(1))] : methods,
-    coverage: source.map((word) => rounded(totalOf(meanOver(cross, null), everyRow, word))), // about 1 for a word translated once
+    coverage: source.map((word) => rounded(totalOf(meanOver(cross), everyRow, word))), // about 1 for a word translated once
     source_words: textsOf(source),
     target_words: textsOf(target),
     gold: reference && sorted(reference.possible),
   };
 }
 
-function wordsOf(tokens) {
-  return groupsOf(tokens, true).filter(({ token }) => token.word !== null);
-}
+const wordsOf = (tokens) => groupsOf(tokens, true).filter(({ token }) => token.word !== null);
 
 // All that the tokens of one word read from the tokens of another.
-function totalOf(weights, row, column) {
-  return sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
-}
+const totalOf = (weights, row, column) =>
+  sum(row.places.flatMap((to) => column.places.map((from) => weights[to][from])));
 
 // The links by which each word of the translation chooses a source word, and by which each source word chooses.
 function choicesOf(weights, rows, columns) {
@@ -75,25 +75,11 @@ function methodOf(name, head, shifted, { forward, backward, sources }, reference
   };
 }
 
-function nameOf(link) {
-  return link.join('-');
-}
+const nameOf = (link) => link.join('-');
 
 function sorted(names) {
   const found = [...names].map((name) => name.split('-').map(Number));
   return found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
-}
-
-// The weights of a head, or the mean of all heads, as rows.
-function meanOver({ layers, heads, rows, columns, weights }, head) {
-  const size = rows * columns;
-  const chosen = head ? [head[0] * heads + head[1]] : Array.from({ length: layers * heads }, (_, place) => place);
-  return Array.from({ length: rows }, (_, row) =>
-    Array.from(
-      { length: columns },
-      (__, key) => sum(chosen.map((place) => weights[place * size + row * columns + key])) / chosen.length,
-    ),
-  );
 }
 
 // The largest value of each row, [row, column]; none if all are 0.

@@ -1,17 +1,29 @@
-// Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
-// where it comes from.
+// Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means.
 
 import { KINDS } from '../domain/payload.js';
-import { entropy, sum } from '../domain/math.js';
+import { entropy, rounded, sum } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { roleOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
-const SUMMED = ['confidence', 'entropy', 'sinks', 'focus', 'focus_offset'];
+const isCross = ({ kind }) => kind === 'cross';
 
-// The measures of all heads of a record by kind and name, [layer][head]. The roles by these definitions. What even rows give
-// each role.
+// The measures that are a mean over the rows of a head; null where a measure has no meaning.
+/** @type {{ [measure: string]: (lines: any[], context: any) => any }} */
+const MEANS = {
+  confidence(lines, { countedRows, countedKeys }) {
+    const counted = lines.filter((_, row) => countedRows[row]);
+    const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
+    return sum(counted.map(largest)) / Math.max(1, counted.length);
+  },
+  entropy: (lines) => sum(lines.map(entropy)) / lines.length,
+  sinks: (lines, { sinks }) => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / lines.length,
+  focus: (lines, context) => (isCross(context) ? focusOf(lines, context.words) : null),
+  focus_offset: (lines, context) => (isCross(context) ? focusOffsetOf(lines, context.words, context.mean) : null),
+};
+
+// The measures of all heads by kind and name, [layer][head], their roles, and what even rows give each role.
 /** @type {(translation: { tokens: any; trace: Trace }, definitions: Definitions) => MeasuredHeads} */
 export function measureHeads(translation, definitions) {
   const { sums: _, ...found } = measuresAndSums(translation, definitions);
@@ -27,14 +39,16 @@ export function measuresAndSums({ tokens, trace }, definitions) {
   const keys = { encoder: source, decoder: read, cross: source };
   const [measures, roles, even, sums] = /** @type {ByKind<any>[]} */ ([{}, {}, {}, {}]);
   for (const kind of KINDS) {
-    const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
+    const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOver(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
     even[kind] = evenOf(context, trace[kind].rows, definitions);
     roles[kind] = found.map((heads) =>
       heads.map((head) => roleOf(definitions, kind, (name) => head[String(name)], even[kind])),
     );
     const { counts, able, ...means } = tablesOf(found);
-    measures[kind] = Object.fromEntries(Object.entries(means).map(([name, table]) => [name, mapped(table, rounded)]));
+    measures[kind] = Object.fromEntries(
+      Object.entries(means).map(([name, table]) => [name, mapped(table, fourDecimals)]),
+    );
     sums[kind] = sumsOf(means, counts, able[0][0], { rows: trace[kind].rows, even: even[kind] }, definitions);
   }
   return { measures, roles, even, sums };
@@ -46,9 +60,7 @@ function tablesOf(found) {
   return Object.fromEntries(names.map((name) => [name, mapped(found, (head) => head[name])]));
 }
 
-function mapped(table, change) {
-  return table.map((heads) => heads.map(change));
-}
+const mapped = (table, change) => table.map((heads) => heads.map(change));
 
 function sumsOf(means, counts, able, { rows, even }, { roles }) {
   const offsets = Object.values(roles).flatMap(({ measure, offset }) => (measure === 'offset_share' ? [offset] : []));
@@ -56,19 +68,17 @@ function sumsOf(means, counts, able, { rows, even }, { roles }) {
   const summed = (table) => (table[0][0] === null ? null : mapped(table, (value) => value * rows));
   return {
     queries: rows,
-    sums: Object.fromEntries(SUMMED.map((name) => [name, summed(means[name])])),
+    sums: Object.fromEntries(Object.keys(MEANS).map((name) => [name, summed(means[name])])),
     counts: offsets.map((offset) => mapped(counts, (list) => at(list, offset))),
     able: offsets.map((offset) => at(able, offset)),
     even: Object.fromEntries(Object.entries(even).map(([role, share]) => [role, share * rows])),
   };
 }
 
-function isEnd({ special, piece }) {
-  return special && piece === EOS;
-}
+const isEnd = ({ special, piece }) => special && piece === EOS;
 
 // Four decimals; a value in the middle goes to the even digit, as in Python.
-function rounded(value) {
+function fourDecimals(value) {
   if (value === null) return null;
   const nearest = Math.round(value * 1e4);
   return (nearest - value * 1e4 === 0.5 && nearest % 2 !== 0 ? nearest - 1 : nearest) / 1e4;
@@ -86,24 +96,28 @@ export function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
   );
 }
 
-// The mean of all heads, as the weights of one head.
-function meanOf({ layers, heads, rows, columns, weights }) {
+// The mean of some heads, as rows: `count` heads from `first` on, in the order of the layers.
+/** @type {(trace: Pick<KindTrace, 'layers' | 'heads' | 'rows' | 'columns' | 'weights'>, first?: number, count?: number) => number[][]} */
+export function meanOver({ layers, heads, rows, columns, weights }, first = 0, count = layers * heads) {
   const size = rows * columns;
-  const mean = new Float64Array(size);
-  for (let place = 0; place < weights.length; place += 1) mean[place % size] += weights[place] / (layers * heads);
-  return mean;
+  const meanAt = (cell) => {
+    let total = 0;
+    for (let head = first; head < first + count; head += 1) total += weights[head * size + cell];
+    return total / count;
+  };
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (__, column) => meanAt(row * columns + column)),
+  );
 }
 
 // What the measures need to know of the tokens, the same for every head.
-function contextOf(kind, countedRows, keys) {
-  return {
-    kind,
-    countedRows,
-    countedKeys: keys.map((token) => !isEnd(token)),
-    sinks: sinksOf(keys),
-    words: keys.map(({ word }) => word !== null),
-  };
-}
+const contextOf = (kind, countedRows, keys) => ({
+  kind,
+  countedRows,
+  countedKeys: keys.map((token) => !isEnd(token)),
+  sinks: sinksOf(keys),
+  words: keys.map(({ word }) => word !== null),
+});
 
 // Special tokens, and every mark between the last word and </s>.
 function sinksOf(tokens) {
@@ -115,35 +129,23 @@ function sinksOf(tokens) {
   return sinks;
 }
 
-function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words, mean }) {
+function measuresOf(weights, { rows, columns }, context) {
   const lines = linesOf(weights, { rows, columns });
-  const counted = lines.filter((_, row) => countedRows[row]);
-  const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
-  const strongest = lines.map(strongestOf);
-  const offset = offsetOf(strongest, rows, columns, kind === 'decoder');
+  const means = Object.entries(MEANS).map(([name, valueOf]) => [name, valueOf(lines, context)]);
   return {
-    confidence: sum(counted.map(largest)) / Math.max(1, counted.length),
-    entropy: sum(lines.map(entropy)) / rows,
-    offset_share: offset.share,
-    offset: offset.offset,
-    offset_queries: offset.queries,
-    counts: offset.counts,
-    able: offset.able,
-    sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
-    focus: kind === 'cross' ? focusOf(lines, words) : null,
-    focus_offset: kind === 'cross' ? focusOffsetOf(lines, words, mean) : null,
+    ...Object.fromEntries(means),
+    ...offsetOf(lines.map(strongestOf), rows, columns, context.kind === 'decoder'),
   };
 }
 
 /** @type {(weights: Float32Array, size: { rows: number; columns: number }) => Float32Array[]} */
-export function linesOf(weights, { rows, columns }) {
-  return Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
-}
+export const linesOf = (weights, { rows, columns }) =>
+  Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
 
 // The focus of each head of cross-attention on the source, and which rows align, [layer][head].
 /** @type {(cross: KindTrace, words: boolean[]) => { focus: number[][]; offsets: number[][] }} */
 export function focusesOf(cross, words) {
-  const mean = meanOf(cross);
+  const mean = meanOver(cross);
   const each = (valueOf) => tableOf(cross, (weights) => valueOf(linesOf(weights, cross)));
   return {
     focus: each((lines) => focusOf(lines, words)),
@@ -173,8 +175,8 @@ function offsetOf(strongest, rows, columns, isCausal) {
   const best = ranks.indexOf(Math.max(...ranks));
   return {
     offset: best - (rows - 1),
-    share: counts[best] / Math.max(1, able[best]),
-    queries: able[best],
+    offset_share: counts[best] / Math.max(1, able[best]),
+    offset_queries: able[best],
     counts,
     able,
   };
@@ -188,31 +190,31 @@ function focusOf(lines, words) {
 
 // 0 if the rows align the words that they predict, -1 if they align the words that they read: the mean of all heads decides.
 function focusOffsetOf(lines, words, mean) {
-  const columns = words.length;
   let [predicting, reading] = [0, 0];
   for (let row = 0; row < lines.length - 1; row += 1)
-    for (let key = 0; key < columns; key += 1) {
+    for (let key = 0; key < words.length; key += 1) {
       if (!words[key]) continue;
-      predicting += lines[row][key] * mean[row * columns + key];
-      reading += lines[row + 1][key] * mean[row * columns + key];
+      predicting += lines[row][key] * mean[row][key];
+      reading += lines[row + 1][key] * mean[row][key];
     }
   return reading > THRESHOLDS.clearly * predicting ? -1 : 0;
 }
 
 // The evidence for each role of a kind if every row spread its weight evenly over what it may read.
-function evenOf({ kind, sinks, words }, rows, { roles }) {
+function evenOf(context, rows, { roles }) {
+  const { kind, words } = context;
   const lines = Array.from({ length: rows }, (_, row) => {
     const allowed = kind === 'decoder' ? row + 1 : words.length;
     return words.map((_word, key) => (key < allowed ? 1 / allowed : 0));
   });
-  const found = {
-    sinks: () => sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
-    focus: () => focusOf(lines, words),
-    offset_share: ({ offset }) => {
-      const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
-      return chances.length > 0 ? sum(chances) / chances.length : 1;
-    },
-  };
+  const evidence = ({ measure, offset }) =>
+    measure in MEANS ? MEANS[measure](lines, context) : chanceOf(lines, offset);
   const known = Object.entries(roles).filter(([, { measure, kinds }]) => measure && kinds.includes(kind));
-  return Object.fromEntries(known.map(([role, one]) => [role, Math.round(found[one.measure](one) * 1e6) / 1e6]));
+  return Object.fromEntries(known.map(([role, one]) => [role, rounded(evidence(one))]));
+}
+
+// The mean chance of an offset in the rows that can have it and have a choice; 1 if no row can.
+function chanceOf(lines, offset) {
+  const chances = lines.map((line, row) => line[row + offset]).filter((chance) => chance > 0 && chance < 1);
+  return chances.length > 0 ? sum(chances) / chances.length : 1;
 }

@@ -18,9 +18,7 @@ export async function createModel(config, weights, options = {}) {
   return { config, parameters, network: createNetwork(shape, blocks, products), positionOf: createPositions(shape) };
 }
 
-function sizeOf({ shape }) {
-  return shape.reduce((size, length) => size * length, 1);
-}
+const sizeOf = ({ shape }) => shape.reduce((size, length) => size * length, 1);
 
 // Each matrix of the file with its bias. The output projection of tied weights is the embedding itself.
 function matricesOf({ tied, separate_output: separate }, tensors) {
@@ -120,6 +118,4 @@ export function predict({ network: { products, output, width } }, hidden, use = 
   return found;
 }
 
-function copied({ logits, norm }) {
-  return { logits: logits.slice(), norm };
-}
+const copied = ({ logits, norm }) => ({ logits: logits.slice(), norm });

@@ -58,9 +58,8 @@ export function createNetwork(config, blocks, products) {
 // Encodes `count` copies of a sentence of embedded rows, copy i with gates[i] and without the places hidden[i]. The trace,
 // if one is wanted, is of a single copy.
 /** @type {(network: any, x: Float32Array, count: number, how?: { gates?: (Gates | null)[]; hidden?: number[][]; trace?: any }) => Float32Array} */
-export function encode(network, x, count, { gates = [], hidden = [], trace = null } = {}) {
-  return encodeFrom(network, 0, x, count, { gates, hidden, trace });
-}
+export const encode = (network, x, count, { gates = [], hidden = [], trace = null } = {}) =>
+  encodeFrom(network, 0, x, count, { gates, hidden, trace });
 
 // Encodes copies from what the attention of a layer added to them.
 /** @type {(network: Network, layer: number, x: Float32Array, count: number) => Float32Array} */
@@ -100,8 +99,7 @@ function encoderLayer(network, layer, x, count, { gates, hidden, trace }) {
   return feedForward(network, block, rows, attended);
 }
 
-// Keys and values of the encoder's output for each decoder layer, for each of `count` sentences; sentence i is read
-// without the places hidden[i].
+// Keys and values of the encoder's output for each decoder layer and sentence; sentence i is read without the places hidden[i].
 /** @type {(network: Network, encoded: Float32Array, count: number, hidden?: number[][]) => CrossMemory[]} */
 export function crossMemories({ products, decoder, width }, encoded, count, hidden = []) {
   const rows = encoded.length / width;
@@ -135,9 +133,7 @@ export function copySequence({ cross, gates, layers }) {
 
 // Reads embedded rows, each { sequence, position }; returns the hidden rows before the output.
 /** @type {(network: Network, rows: Row[], x: Float32Array, how?: { trace?: Trace | null }) => Float32Array} */
-export function decode(network, rows, x, { trace = null } = {}) {
-  return decodeFrom(network, 0, rows, x, trace);
-}
+export const decode = (network, rows, x, { trace = null } = {}) => decodeFrom(network, 0, rows, x, trace);
 
 // Reads rows from what an attention of a layer, `decoder` or `cross`, added to them.
 /** @type {(network: Network, kind: Kind, layer: number, rows: Row[], x: Float32Array) => Float32Array} */
@@ -156,9 +152,7 @@ function decodeFrom(network, first, rows, x, trace) {
 
 // The decoder's final norm, which only pre-norm has.
 /** @type {(network: Pick<Network, 'preNorm' | 'decoderNorm'>, x: Float32Array) => Float32Array} */
-export function normaliseOutput({ preNorm, decoderNorm }, x) {
-  return preNorm ? normalise(x, decoderNorm) : x;
-}
+export const normaliseOutput = ({ preNorm, decoderNorm }, x) => (preNorm ? normalise(x, decoderNorm) : x);
 
 function decoderLayer(network, layer, rows, x, trace) {
   const { width, products } = network;
@@ -233,7 +227,7 @@ export function attendedWith(network, kind, layer, { inputs, [kind]: all }, gate
 function close({ headWidth }, gate, outputs, start) {
   gate?.closed.forEach((head) => {
     const from = head * headWidth;
-    if (gate.instead) outputs.set(gate.instead.subarray(from, from + headWidth), start + from);
+    if (gate.outputs) outputs.set(gate.outputs.subarray(from, from + headWidth), start + from);
     else outputs.fill(0, start + from, start + from + headWidth);
   });
 }
@@ -270,15 +264,13 @@ export function attend(network, query, memory, count, gate, output, weights, hid
   close(network, gate, outputs, output.start);
 }
 
-function feedForward(network, block, rows, x) {
-  return post(network, x, narrowed(network, block, rows, widened(network, block, rows, x)), block.feedForwardNorm);
-}
+const feedForward = (network, block, rows, x) =>
+  post(network, x, narrowed(network, block, rows, widened(network, block, rows, x)), block.feedForwardNorm);
 
 // The two halves of a feed-forward network: its inner numbers before the activation, and what it adds.
 /** @type {(network: Pick<Network, 'products' | 'preNorm'>, block: any, rows: number, x: Float32Array) => Float32Array} */
-export function widened({ products, preNorm }, block, rows, x) {
-  return products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
-}
+export const widened = ({ products, preNorm }, block, rows, x) =>
+  products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
 
 /** @type {(network: Pick<Network, 'products' | 'activate'>, block: any, rows: number, wide: Float32Array) => Float32Array} */
 export function narrowed({ products, activate }, block, rows, wide) {
@@ -288,9 +280,7 @@ export function narrowed({ products, activate }, block, rows, wide) {
 }
 
 // LayerNorm around a sub-layer, as model/network/layers.py: Residual places it.
-function pre({ preNorm }, x, norm) {
-  return preNorm ? normalise(x, norm) : x;
-}
+const pre = ({ preNorm }, x, norm) => (preNorm ? normalise(x, norm) : x);
 
 // Changes y.
 /** @type {(network: Pick<Network, 'preNorm'>, x: Float32Array, y: Float32Array, norm: Norm) => Float32Array} */

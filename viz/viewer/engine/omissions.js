@@ -1,6 +1,7 @@
 // The words of a sentence that seem to be missing from its translation, as model/analysis/omissions.py defines them.
 
 import { focusesOf } from './measures.js';
+import { headsWith } from '../domain/heads.js';
 import { THRESHOLDS } from '../domain/limits.js';
 
 const N_FREE = 2; // heads that decide together in a model without a head that was taught to align
@@ -34,22 +35,17 @@ export function missingWords(translation) {
 }
 
 // Minus the log-probability of </s>: much where the model expected more.
-function surpriseOfEnd({ tokens: { predicted }, logProbabilities }) {
-  return predicted.at(-1).text === '</s>' ? -logProbabilities.at(-1) : 0;
-}
+const surpriseOfEnd = ({ tokens: { predicted }, logProbabilities }) =>
+  predicted.at(-1).text === '</s>' ? -logProbabilities.at(-1) : 0;
 
 function headsOfMostFocus(focus) {
-  const all = focus.flatMap((values, layer) => values.map((value, head) => ({ at: [layer, head], value })));
-  return all
-    .sort((one, other) => other.value - one.value)
-    .slice(0, N_FREE)
-    .map(({ at }) => at);
+  const ranked = headsWith({ cross: focus }).sort((one, other) => other.value - one.value);
+  return ranked.slice(0, N_FREE).map(({ head: [, ...at] }) => at);
 }
 
 // The rows of a head that align a word of the translation: they predict the word or, with an offset of −1, read it.
-function rowsOf({ predicted, read }, offset) {
-  return (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
-}
+const rowsOf = ({ predicted, read }, offset) =>
+  (offset < 0 ? read : predicted).flatMap(({ word }, row) => (word === null ? [] : [row]));
 
 function largestWeights({ heads, rows: size, columns, weights }, layer, head, rows) {
   const start = (layer * heads + head) * size;

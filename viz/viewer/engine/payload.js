@@ -1,7 +1,7 @@
-// Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
-// instead of compressed text.
+// Writes a translation in the format of viz/payload.py, with raw 16-bit codes of the weights instead of compressed text.
 
-import { SCALE } from '../domain/payload.js';
+import { rounded } from '../domain/math.js';
+import { SCALE, kindsOf } from '../domain/payload.js';
 import { splitPrefix } from '../domain/language_prefix.js';
 import { measureHeads } from './measures.js';
 import { missingWords } from './omissions.js';
@@ -10,9 +10,7 @@ import { inEnglish } from '../locales/language.js';
 
 const UNIT = 1e-4; // the last digit that the page shows
 
-// `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
-// viz/static/settings.py.
-/** @type {(translation: any, identity: any, asked: any, settings: any) => any} */
+// `identity` has the model's name, title and languages, `asked` the request; `settings` come from viz/static/settings.py.
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const [source, target] = translation.languages ?? [identity.source, identity.target];
@@ -47,17 +45,6 @@ export function payloadOf(translation, identity, asked, settings) {
   };
 }
 
-/** @type {<Found>(valueOf: (kind: Kind) => Found) => ByKind<Found>} */
-export function kindsOf(valueOf) {
-  return { encoder: valueOf('encoder'), decoder: valueOf('decoder'), cross: valueOf('cross') };
-}
-
-/** @type {(value: number) => number} */
-export function rounded(value) {
-  return Math.round(value * 1e6) / 1e6;
-}
-
-/** @type {(hypothesis: any) => any} */
 export function hypothesisOf({ text, score, logProbability, ids, logProbabilities }) {
   return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(rounded) };
 }
@@ -67,15 +54,13 @@ function packed({ layers, heads, rows, columns }, codes) {
 }
 
 // The nearest code of each weight that still rounds to the same four decimal digits.
-function quantised(weights) {
-  return Uint16Array.from(weights, (weight) => {
+const quantised = (weights) =>
+  Uint16Array.from(weights, (weight) => {
     const code = Math.round(weight * SCALE);
     return code + Math.sign(Math.round(weight * 1e4) - Math.round((code / SCALE) * 1e4));
   });
-}
 
 // Non-negative numbers of any size, { layers, heads, rows, columns, weights }, as codes of 32 bits.
-/** @type {(values: any) => any} */
 export function packValues(values) {
   const codes = Uint32Array.from(values.weights, (value) => Math.round(value / UNIT));
   return { ...packed(values, codes), unit: UNIT, scale: Math.max(0, ...values.weights) || 1 };

@@ -1,14 +1,11 @@
-// Whether the weights tell the truth: removes the strongest cells of a row in five rankings and measures a word's probability, as
-// model/analysis/faithfulness.py defines it.
+// Whether the weights tell the truth: a word's probability without the strongest cells, as model/analysis/faithfulness.py.
 
-import { dot, sum } from '../domain/math.js';
+import { dot, rounded, sum } from '../domain/math.js';
 import { copiesTogether, headVectors, hiddenWith } from './analysis.js';
+import { meanOver } from './measures.js';
 import { predict } from './model.js';
 import { attend, post } from './network.js';
-import { rounded } from './payload.js';
-import { rolloutRow } from './rollout.js';
 import { attentionIn, rowAt, stacksOf } from './stack.js';
-import { createRandom } from './tensors/random.js';
 
 const MOST_REMOVED = 10; // cells
 const RANDOM_ORDERS = 5; // the chart draws the mean of their curves
@@ -44,7 +41,6 @@ export async function removal(translator, { text, ids, kind, layer, head = null,
   };
 }
 
-// The score of each key by each ranking, over the chosen heads.
 function scoresOf(network, trace, { kind, layer, attention, x, y, norm, sum: after }, heads, row) {
   const { keys, columns, weightOf } = attention;
   const { width } = network;
@@ -73,9 +69,7 @@ function scoresOf(network, trace, { kind, layer, attention, x, y, norm, sum: aft
 }
 
 // The cosine distance.
-function turned(one, other) {
-  return 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
-}
+const turned = (one, other) => 1 - dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
 
 // The order in which keys are removed, by each ranking and at random. The random orders are the orders of torch.randperm.
 function ordersOf(scores, count) {
@@ -100,14 +94,13 @@ function ordersOf(scores, count) {
 // Gates for one row: what each head gives without the removed keys; zero if all keys are removed.
 /** @type {(network: any, place: any, heads: number[], row: number, removed: number[], count: number) => Gates} */
 function gatesWithout(network, { kind, layer, attention: { queries, keys } }, heads, row, removed, count) {
-  const instead = new Float32Array(network.width);
+  const outputs = new Float32Array(network.width);
   const query = { array: queries.array, start: queries.start + row * queries.stride };
-  if (removed.length < count) attend(network, query, keys, count, null, { array: instead, start: 0 }, null, removed);
-  const gate = { closed: heads, instead };
+  if (removed.length < count) attend(network, query, keys, count, null, { array: outputs, start: 0 }, null, removed);
+  const gate = { closed: heads, outputs };
   return (ofKind, ofLayer, at) => (ofKind === kind && ofLayer === layer && at === row ? gate : null);
 }
 
-// The probability of a word at a step with each of these gates.
 async function chancesWith(model, { trace, cross }, { kind, layer, gates, row, step }, word, pause) {
   const { width } = model.network;
   const first = kind === 'encoder' ? 0 : Math.min(row, step); // nothing changes before the row
@@ -125,4 +118,59 @@ async function chancesWith(model, { trace, cross }, { kind, layer, gates, row, s
     await pause('');
   }
   return found;
+}
+
+// Attention rollout, as model/analysis/attribution.py defines it: the row of a position after a
+// layer, its shares of the prefix for `decoder`, of the source for the other kinds.
+/** @type {(trace: ByKind<KindTrace>, kind: Kind, layer: number, row: number) => number[]} */
+function rolloutRow({ encoder, decoder, cross }, kind, layer, row) {
+  const layerOf = (array, at) => meanOver(array, at * array.heads, array.heads);
+  const ownOf = (array, at) =>
+    layerOf(array, at).map((line, place) => line.map((weight, key) => 0.5 * weight + 0.5 * Number(key === place)));
+  const depth = kind === 'encoder' ? layer + 1 : encoder.layers;
+  let encoded = ownOf(encoder, 0);
+  for (let at = 1; at < depth; at += 1) encoded = product(ownOf(encoder, at), encoded);
+  if (kind === 'encoder') return encoded[row];
+  const places = [...Array(decoder.rows).keys()];
+  let prefix = places.map((place) => places.map((key) => Number(key === place)));
+  let source = prefix.map(() => Array(cross.columns).fill(0));
+  for (let at = 0; at <= layer; at += 1) {
+    const mixed = ownOf(decoder, at);
+    const across = product(layerOf(cross, at), encoded);
+    prefix = product(mixed, prefix).map((line) => line.map((value) => 0.5 * value));
+    source = product(mixed, source).map((line, place) => line.map((value, key) => 0.5 * (value + across[place][key])));
+  }
+  return (kind === 'decoder' ? prefix : source)[row];
+}
+
+const product = (one, other) =>
+  one.map((line) =>
+    other[0].map((_, column) => line.reduce((total, value, place) => total + value * other[place][column], 0)),
+  );
+
+const [SIZE, MIDDLE] = [624, 397];
+
+// The random numbers of torch, MT19937 (Matsumoto and Nishimura 1998): a function that gives whole numbers of 32 bits.
+/** @type {(seed: number) => () => number} */
+function createRandom(seed) {
+  const state = new Uint32Array(SIZE);
+  state[0] = seed;
+  for (let place = 1; place < SIZE; place += 1)
+    state[place] = Math.imul(1812433253, state[place - 1] ^ (state[place - 1] >>> 30)) + place;
+  let at = SIZE;
+  const twist = () => {
+    for (let place = 0; place < SIZE; place += 1) {
+      const both = (state[place] & 0x80000000) | (state[(place + 1) % SIZE] & 0x7fffffff);
+      state[place] = state[(place + MIDDLE) % SIZE] ^ (both >>> 1) ^ (both & 1 ? 0x9908b0df : 0);
+    }
+    at = 0;
+  };
+  return () => {
+    if (at === SIZE) twist();
+    let value = state[(at += 1) - 1];
+    value ^= value >>> 11;
+    value ^= (value << 7) & 0x9d2c5680;
+    value ^= (value << 15) & 0xefc60000;
+    return (value ^ (value >>> 18)) >>> 0;
+  };
 }

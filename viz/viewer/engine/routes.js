@@ -1,8 +1,8 @@
 // Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
+import { rounded } from '../domain/math.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { headVectors } from './analysis.js';
-import { rounded } from './payload.js';
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
 // the trace of one pass over the translation.
@@ -19,7 +19,8 @@ export function routes({ model: { network } }, trace, step) {
   };
   for (let layer = network.decoder.length - 1; layer >= 0; layer -= 1) {
     const across = mix('cross', layer, prefix);
-    source = plus(source, arrivals(across, prefix, source.length));
+    const arrived = arrivals(across, prefix, source.length);
+    source = source.map((value, key) => value + arrived[key]);
     prefix = prefix.map((flow, row) => flow && flow * (across[row]?.shares.at(-1) ?? 0));
     prefix = arrivals(mix('decoder', layer, prefix), prefix, prefix.length);
   }
@@ -77,7 +78,6 @@ function proximity(y, part) {
   return Math.max(0, nearer);
 }
 
-// What arrives at each key.
 function arrivals(rows, flow, length) {
   const found = new Float64Array(length);
   rows.forEach((row, place) => {
@@ -86,11 +86,6 @@ function arrivals(rows, flow, length) {
   return found;
 }
 
-function plus(one, other) {
-  return one.map((value, place) => value + other[place]);
-}
-
-// The connections that carry enough of the word.
 function connectionsOf(sublayer, rows, flow) {
   const { kind, layer, columns } = sublayer;
   return rows.flatMap((found, row) =>
@@ -125,8 +120,7 @@ function strongestHead(parts, y) {
   return best === parts.length - 1 ? null : best;
 }
 
-// The shares of the parts in a connection: what y loses without all parts is divided, dimension by dimension, in proportion to
-// the values of the parts.
+// The shares of the parts in a connection: what y loses without them is divided in each dimension in proportion to their values.
 function splitOf(parts, y) {
   const total = new Float64Array(y.length);
   for (const part of parts) if (part) add(total, part, 1);

@@ -2,30 +2,16 @@
 
 import { copySequence, createSequence, decode } from './network.js';
 import { embed, predict } from './model.js';
+import { LIMITS, REASONS } from '../domain/limits.js';
 import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
-
-// The same sentences as in model/decoding/beam_tree.py.
-const REASONS = {
-  forced: 'given by the prefix',
-  inBeam: 'one of the best of its step',
-  ended: 'ended',
-  cut: 'cut at the length limit',
-  outscored: 'others had better scores',
-  narrowed: 'fewer places were left in the beam',
-  hopeless: 'its score could not become the best',
-};
 
 // Maximum number of target tokens, </s> included, for a source of this many tokens.
 /** @type {(sourceLength: number) => number} */
-export function lengthLimit(sourceLength) {
-  return 2 * sourceLength + 10;
-}
+export const lengthLimit = (sourceLength) => LIMITS.target_per_source * sourceLength + LIMITS.more_target;
 
 // ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
 /** @type {(length: number, alpha: number) => number} */
-export function lengthPenalty(length, alpha) {
-  return ((5 + length) / 6) ** alpha;
-}
+export const lengthPenalty = (length, alpha) => ((5 + length) / 6) ** alpha;
 
 // Returns the finished hypotheses, the best first, { ids, logProbability, score, logProbabilities } each, and the nodes
 // of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller. A search with one
@@ -44,8 +30,7 @@ export function search(model, cross, asked) {
   return { found: beam.length > 0 ? [{ ids: beam[0].tokens }] : found, nodes };
 }
 
-// The hypothesis that has read <s> and the forced tokens: its tokens, its log-probability up to each of them, what its
-// steps predict, its cache and its node.
+// The hypothesis that has read <s> and the forced tokens: tokens, log-probability up to each, predictions, cache and node.
 function startOf(model, sequence, forced, { alpha, trace }, nodes) {
   const read = [BOS_ID, ...forced];
   const rows = read.map((_, position) => ({ sequence, position }));
@@ -60,9 +45,7 @@ function startOf(model, sequence, forced, { alpha, trace }, nodes) {
   return { tokens: forced, totals, steps, sequence, node };
 }
 
-function chanceOf({ logits, norm }, token) {
-  return Math.fround(logits[token] - norm);
-}
+const chanceOf = ({ logits, norm }, token) => Math.fround(logits[token] - norm);
 
 // Replaces the hypotheses by their best extensions; hypotheses that end go to `finished`.
 function extend(model, beam, finished, options, nodes) {
@@ -95,7 +78,7 @@ function extend(model, beam, finished, options, nodes) {
 function fateOf(rank, { beamSize, isTaken, hasEnded, isCut }) {
   if (!isTaken) return { status: 'pruned', reason: rank < beamSize ? 'narrowed' : 'outscored' };
   if (hasEnded) return { status: 'finished', reason: isCut ? 'cut' : 'ended' };
-  return { status: 'kept', reason: 'inBeam' };
+  return { status: 'kept', reason: 'in_beam' };
 }
 
 // No hypothesis of the beam can still win.
@@ -164,6 +147,4 @@ function add(nodes, { reason, ...node }) {
   return nodes.push({ ...node, reason: REASONS[reason] }) - 1;
 }
 
-function differences(totals) {
-  return totals.slice(1).map((total, place) => total - totals[place]);
-}
+const differences = (totals) => totals.slice(1).map((total, place) => total - totals[place]);

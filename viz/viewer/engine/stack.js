@@ -46,7 +46,6 @@ function stackOf({ network, positionOf }, trace, side) {
   return { network, rows, tokens, positions, sublayers, x, norm: preNorm ? network[`${side}Norm`] : null };
 }
 
-// Weights, queries, keys with values, and outputs of the heads of a layer.
 function attentionOf({ rows, columns, heads, weights, queries, memories, outputs }, layer) {
   const own = weights.subarray(layer * heads * rows * columns, (layer + 1) * heads * rows * columns);
   const weightOf = (head, row, key) => own[(head * rows + row) * columns + key];
@@ -63,9 +62,7 @@ export function attentionIn({ encoder, decoder }, kind, layer) {
 }
 
 /** @type {<Rows extends Floats>(network: Pick<Network, 'width'>, x: Rows, row: number) => Rows} */
-export function rowAt({ width }, x, row) {
-  return /** @type {any} */ (x.subarray(row * width, (row + 1) * width));
-}
+export const rowAt = ({ width }, x, row) => /** @type {any} */ (x.subarray(row * width, (row + 1) * width));
 
 // The linear map of a norm that is frozen at the row x.
 function frozen({ weight }, x) {
@@ -109,9 +106,7 @@ export function partsRead(stack, place, row) {
 }
 
 /** @type {(name: string, kind?: string, layer?: number | null, head?: number | null) => object} */
-function partOf(name, kind = '', layer = null, head = null) {
-  return { name, kind, layer, head };
-}
+const partOf = (name, kind = '', layer = null, head = null) => ({ name, kind, layer, head });
 
 // What the output of the stack has of a vector that sub-layer `place` adds in a row, through the frozen norms after it.
 /** @type {(stack: any, place: number, row: number, vector: Floats) => Floats} */

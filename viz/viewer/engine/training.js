@@ -1,12 +1,12 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
+import { kindsOf } from '../domain/payload.js';
 import { THRESHOLDS } from '../domain/limits.js';
 import { sum } from '../domain/math.js';
 import { measureHeads } from './measures.js';
 import { parseTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
-import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights
@@ -22,8 +22,7 @@ export function createTraining(probes, log, sentences) {
   return { tensors, parts, steps, sentences: pairs, ...curvesOf(log, sentences) };
 }
 
-// The parts of the training with another vocabulary, by their last step; one has a title if the next part has other
-// languages.
+// The parts with another vocabulary, by their last step; a part has a title if the next one has other languages.
 /** @type {(record: any, identity: any) => any[]} */
 export function earlierParts({ parts }, identity) {
   const own = [identity.source, identity.target];
@@ -33,8 +32,7 @@ export function earlierParts({ parts }, identity) {
   });
 }
 
-// Whether the record begins with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py
-// decides.
+// Whether the record begins with a trained model, as `Probes.begin_trained` of model/storage/probes.py decides.
 /** @type {(record: any, tokenizers: Tokenizers) => boolean} */
 export function beginsTrained({ tensors, parts }, { target }) {
   const [{ prefix, steps, sentences, vocabulary = target.size }] = parts;
@@ -51,7 +49,6 @@ function chancesAt(tensors, name, at) {
   return Array.from(toFloat32({ type: 'F32', bytes: bytes.subarray(at * size, (at + 1) * size) }));
 }
 
-// The valid rows of the log, and a notice about the others.
 function curvesOf(log, { noCurves }) {
   if (log === null) return { curves: [], notice: noCurves, said: [noCurves, {}] };
   const rows = log
@@ -89,11 +86,9 @@ function pairOf(sentences, place) {
   });
 }
 
-// The measures and the roles of all heads for one sentence, at each step.
 /** @type {(record: any, tokenizers: Tokenizers, asked: { sentence: number }, definitions: Definitions) => any} */
-export function trainingHeads(record, tokenizers, { sentence }, definitions) {
-  return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
-}
+export const trainingHeads = (record, tokenizers, { sentence }, definitions) =>
+  record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
 
 // One sentence at one step as a translation, whose tokens were all given.
 /** @type {(record: any, tokenizers: Tokenizers, asked: { step: number; sentence: number }) => any} */
@@ -127,12 +122,10 @@ export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sent
 }
 
 // The tokens of a pair of the last part, whose tokenizers the model has.
-function tokenized(pair, { source, target }) {
-  return {
-    source: source.sourceTokens(pair.source),
-    predicted: target.tokens([...target.encode(pair.target), EOS_ID]),
-  };
-}
+const tokenized = (pair, { source, target }) => ({
+  source: source.sourceTokens(pair.source),
+  predicted: target.tokens([...target.encode(pair.target), EOS_ID]),
+});
 
 // With what the decoder reads: <s>, then every predicted token but the last.
 function tokensOf({ source, predicted }, { target }) {

@@ -214,8 +214,7 @@ function givenNotices(logProbabilities) {
   return isUnrelated ? [message('The given translation hardly belongs to this sentence, as the model sees it.')] : [];
 }
 
-// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. `isChanged` says that
-// words were forced or heads muted.
+// Warnings. `chosen` are the log-probabilities of the model's own tokens; `isChanged` says that words were forced or heads muted.
 function noticesOf({ tokenizers, language, codes }, source, { ids, text: translation }, { chosen, isChanged, given }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);

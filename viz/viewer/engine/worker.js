@@ -15,7 +15,6 @@ const unexpected = () => fault('The model in this page failed; reload the page, 
 // Messages to the Worker: { start: { settings, models, address } } first; { embedded: { name, files } } for a model
 // whose files are in the page; { id, request }; and { cancel: id }. Messages from it: { id, answer }, { id, error, said },
 // { id, progress }, and { loading: { model, count, size } } while a model arrives.
-/** @type {(scope: any) => void} */
 export function serve(scope) {
   const engine = { scope, models: {}, settings: null, address: null, embedded: {}, loaded: new Map() };
   const cancelled = new Set();
@@ -59,14 +58,13 @@ function faultOf(error) {
 
 // Lets messages that wait be read.
 /** @type {() => Promise<void>} */
-export function turn() {
-  return new Promise((resolve) => {
+export const turn = () =>
+  new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     port1.addEventListener('message', () => [port1.close(), resolve()]);
     port1.start();
     port2.postMessage(null);
   });
-}
 
 // Each model is loaded once; a failed attempt is repeated by the next request.
 function load(engine, name) {

@@ -9,17 +9,8 @@ import { chosenHeads, headsOfKind, isMemory, sameHead } from '../domain/heads.js
 import { differs, focusOf, isMuted, sameSpot } from '../state/queries.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, kindName } from '../state/labels.js';
-import {
-  canSort,
-  MARKED,
-  darknessOf,
-  darknessOfFactor,
-  importanceOf,
-  measureOf,
-  sortedHeads,
-  labelOfMeasure,
-  sortsOf,
-} from '../state/measures.js';
+import { canSort, MARKED, darknessOf, darknessOfFactor, importanceOf, measureOf } from '../state/measures.js';
+import { sortedHeads, labelOfMeasure, sortsOf } from '../state/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
 import { roleSymbol, tabs } from '../drawing/widgets.js';
 import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';
@@ -184,9 +175,7 @@ function putIntoLine(cell, place, columns) {
 }
 
 // The number of a layer or of a head.
-function numberOf(role, index) {
-  return element('span', { role, class: 'hl-line' }, String(index + 1));
-}
+const numberOf = (role, index) => element('span', { role, class: 'hl-line' }, String(index + 1));
 
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {
@@ -269,7 +258,7 @@ function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
   const { css, ink } = palette(state.theme);
   tint.style.visibility = importance ? 'visible' : 'hidden'; // its room is there before, so that nothing moves
-  tint.replaceChildren(...sayMarks(state.instead.baseline, scaleOfMarks(css)));
+  tint.replaceChildren(...sayMarks(state.ablation.baseline, scaleOfMarks(css)));
   for (const { layer, head, mark } of cells) {
     const step = importance && head !== null ? stepOf(darknessOf(importance, [state.kind, layer, head])) : null;
     mark.style.background = step === null ? '' : css[step];

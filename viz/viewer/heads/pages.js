@@ -39,13 +39,10 @@ export function pageOf(state, pages) {
 }
 
 // A page that stays until another head, kind or order is chosen; for `store.change`.
-export function turnTo({ kind, layer, head, sort }, page) {
-  return { browsed: { page, at: { kind, layer, head, sort } } };
-}
+export const turnTo = ({ kind, layer, head, sort }, page) => ({ browsed: { page, at: { kind, layer, head, sort } } });
 
-export function createPager() {
-  return element('div', { class: 'hl-pages', role: 'group', 'aria-label': say('Pages of the heads'), hidden: true });
-}
+export const createPager = () =>
+  element('div', { class: 'hl-pages', role: 'group', 'aria-label': say('Pages of the heads'), hidden: true });
 
 // A button for each page. A dot marks each page with a head on screen.
 export function drawPager(pager, store, pages, shown) {

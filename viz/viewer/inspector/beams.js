@@ -9,7 +9,7 @@ import { strongest } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
-import { actionButton, addRovingFocus, note, numberText, section } from '../drawing/widgets.js';
+import { actionButton, addRovingFocus, choiceItem, note, numberText, sayNote, section } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };
@@ -56,7 +56,7 @@ function drawList(client, list, state) {
       const words = element('span', { dir: 'auto' }, text === '' ? say('(nothing)') : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
       const number = numberText(say('score {score}', { score: fixed(score) }), { title: scoreTitle() });
-      return element('li', {}, createButton('hl-choice', show, attributes, words, number));
+      return choiceItem(show, attributes, words, number);
     }),
   );
 }
@@ -68,11 +68,9 @@ function drawTree(client, node, { beams }) {
   else if (beams)
     replaceKeepingFocus(
       node,
-      note(
-        say('All hypotheses that a search with beam size {size} considered, with their scores.', {
-          size: beams.beam_size,
-        }),
-      ),
+      sayNote('All hypotheses that a search with beam size {size} considered, with their scores.', {
+        size: beams.beam_size,
+      }),
       ...treeOf(client, beams),
     );
   else node.replaceChildren(actionButton(say('Draw the beam tree'), () => askBeams(client)));
@@ -154,9 +152,7 @@ function edges(nodes, places, best, steps, lines) {
   );
 }
 
-function rem(sixteenths) {
-  return `${sixteenths / 16}rem`;
-}
+const rem = (sixteenths) => `${sixteenths / 16}rem`;
 
 // Left goes to the parent, right to the best continuation, up and down to the other nodes of the step.
 function neighbour(nodes, places, place, key) {

@@ -154,13 +154,11 @@ function vectors(cell, { row, column }) {
   return [field, readout, scaleNote(largest(products)), allNumbers(cell)];
 }
 
-function strip(values, most) {
-  return element('div', { class: 'hl-vector' }, ...values.map((value) => tint(element('span'), value, most)));
-}
+const strip = (values, most) =>
+  element('div', { class: 'hl-vector' }, ...values.map((value) => tint(element('span'), value, most)));
 
-function productText({ query, key, products }, at) {
-  return `${fixed(query[at])} × ${fixed(key[at])} = ${fixed(products[at])}`;
-}
+const productText = ({ query, key, products }, at) =>
+  `${fixed(query[at])} × ${fixed(key[at])} = ${fixed(products[at])}`;
 
 function allNumbers(cell) {
   const list = element('ol', { class: 'hl-soft hl-number hl-all-numbers' });

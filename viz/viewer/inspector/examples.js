@@ -1,6 +1,6 @@
 // The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
 
-import { createButton, element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
+import { element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
 import { askExamples } from '../transport/effects.js';
 import { fixed } from '../drawing/numbers.js';
 import { headName, titleOfHeads } from '../state/labels.js';
@@ -11,7 +11,8 @@ import { showHead } from '../state/actions.js';
 import { aboutModel, differs, rowOffset } from '../state/queries.js';
 import { chosenHeads } from '../domain/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
-import { actionButton, actions, hitLine, note, numberText, section, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, hitLine, note, numberText, sayNote } from '../drawing/widgets.js';
+import { section, shareBar } from '../drawing/widgets.js';
 import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
@@ -57,9 +58,7 @@ export function createExamples(client) {
   };
 }
 
-function surveyOf({ surveys, record }) {
-  return surveys[record.model.name] ?? null;
-}
+const surveyOf = ({ surveys, record }) => surveys[record.model.name] ?? null;
 
 function progressOf({ ask }, state) {
   const survey = surveyOf(state);
@@ -87,14 +86,14 @@ function foundOf(store, state) {
   const survey = surveyOf(state);
   if (!survey?.found) return [];
   const [one, ...others] = chosenHeads(state);
-  if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
+  if (others.length > 0) return [sayNote('Choose one head to see what it does in these sentences.')];
   const found = headSurvey(survey.found, one, rowOffset(state));
   if (!found) return [];
   const name = titleOfHeads(state);
   return [
     section(
       say('Its strongest cells'),
-      note(say('{head}. Each opens its sentence; special tokens are left out.', { head: name })),
+      sayNote('{head}. Each opens its sentence; special tokens are left out.', { head: name }),
       hitsOf(state, one, survey, found),
     ),
     section(
@@ -105,7 +104,7 @@ function foundOf(store, state) {
     section(
       say('The heads most alike'),
       alikeOf(store, one[0], found),
-      note(say('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).')),
+      sayNote('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).'),
     ),
   ];
 }
@@ -123,9 +122,7 @@ function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
   return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
 }
 
-function tokenOf(text) {
-  return { text: text.trim() };
-}
+const tokenOf = (text) => ({ text: text.trim() });
 
 function rolesOf({ roles, sentences }) {
   const lines = roles.map(([role, count]) =>
@@ -152,7 +149,7 @@ function pairsOf({ pairs }) {
 function alikeOf(store, kind, { alike }) {
   const lines = alike.map(({ layer, head, distance }) => {
     const open = () => store.change(showHead(store.get(), [kind, layer, head]));
-    return element('li', {}, createButton('hl-choice', open, {}, headName(layer, head), numberText(fixed(distance))));
+    return choiceItem(open, {}, headName(layer, head), numberText(fixed(distance)));
   });
   return element('ol', { 'aria-label': say('Heads most alike') }, ...lines);
 }

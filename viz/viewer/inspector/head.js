@@ -9,7 +9,7 @@ import { axes } from '../domain/payload.js';
 import { titleOfHeads } from '../state/labels.js';
 import { aboutModel, differs } from '../state/queries.js';
 import { chosenHeads, isMemory } from '../domain/heads.js';
-import { note, numberText, roleSymbol, rug } from '../drawing/widgets.js';
+import { note, numberText, roleSymbol, rug, sayNote } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { corpus } from '../instruments/corpus.js';
 import { removal } from '../instruments/removal.js';
@@ -46,9 +46,7 @@ function studied(state) {
 }
 
 // The names of the open definitions, which stay open on the next head.
-function openNames(node) {
-  return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
-}
+const openNames = (node) => new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
@@ -90,10 +88,10 @@ function roleOf(state, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
   if (heads.length === 1) return roleOfOne(state, heads[0], roles[0]);
-  if (names.length === 1) return [note(say('Role of each head in this sentence')), roleName(record, names[0])];
+  if (names.length === 1) return [sayNote('Role of each head in this sentence'), roleName(record, names[0])];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${tell(name)}`);
   return [
-    note(say('Roles in this sentence')),
+    sayNote('Roles in this sentence'),
     element('p', { class: 'hl-role' }, say('Various')),
     note(counted.join(', ')),
   ];
@@ -107,31 +105,25 @@ function roleOfOne(state, one, role) {
     role === 'mixed' && nearest
       ? [
           roleName(record, role),
-          note(
-            say('nearest: {role}; the role needs {least} %', {
-              role: shareOfRole(nearest),
-              least: wholePercent(nearest.least),
-            }),
-          ),
+          sayNote('nearest: {role}; the role needs {least} %', {
+            role: shareOfRole(nearest),
+            least: wholePercent(nearest.least),
+          }),
         ]
       : [roleName(record, role)];
   const taught =
     isTaught(record, ...one) && aboutModel(state).origin
       ? [
-          note(
-            say(
-              'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
-            ),
+          sayNote(
+            'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.',
           ),
         ]
       : []; // the title of the matrix says it of a model of this project
-  return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one, role), ...taught];
+  return [sayNote('Role in this sentence'), ...lines, ...studiedRole(state, one, role), ...taught];
 }
 
 // "previous token 63 %".
-function shareOfRole({ role, value }) {
-  return say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
-}
+const shareOfRole = ({ role, value }) => say('{role} {share} %', { role: tell(role), share: wholePercent(value) });
 
 // The role over the corpus: the share of the same role, or the other role, pale where this sentence has no case of it.
 function studiedRole(state, one, here) {
@@ -154,12 +146,10 @@ function studiedRole(state, one, here) {
   if (role !== 'mixed' && nearest && rolesWithoutCase(record, kind).includes(role))
     return [
       element('p', { class: 'hl-role hl-no-case' }, ...roleName(record, role).childNodes),
-      note(
-        say('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
-          share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
-          count: study.sentences,
-        }),
-      ),
+      sayNote('no case in this sentence, where even rows would have this role; {share} % over {count} sentences', {
+        share: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
+        count: study.sentences,
+      }),
     ];
   const value = evidenceHere({ ...study, definitions: record.definitions }, one, role);
   const found =
@@ -169,20 +159,12 @@ function studiedRole(state, one, here) {
   return [note(studied(state), ' ', found)];
 }
 
-// How clear a role is in this sentence and over the corpus, by what its measure counts.
-const SHARES = {
-  offset_share: (values) =>
-    say('Its strongest weight is there in {here} % of the rows here, in {there} % over {count} sentences.', values),
-  sinks: (values) => say('{here} % of its weight here, {there} % over {count} sentences.', values),
-  focus: (values) => say('Source focus {here} % here, {there} % over {count} sentences.', values),
-};
-
-function bothShares(record, study, one, role) {
-  return SHARES[record.definitions.roles[role].measure]({
-    here: wholePercent(evidenceHere(record, one, role)),
-    there: wholePercent(evidenceHere({ ...study, definitions: record.definitions }, one, role)),
-    count: study.sentences,
-  });
+// How clear a role is here and over the corpus, by what its measure counts; payloads of release 0.2 have no sentence for it.
+function bothShares({ definitions, measures }, study, one, role) {
+  const { measure } = definitions.roles[role];
+  const { comparison = '' } = definitions.measures.find(({ name }) => name === measure);
+  const share = (of) => wholePercent(evidenceHere({ definitions, measures: of.measures }, one, role));
+  return tell([comparison, { here: share({ measures }), there: share(study), count: study.sentences }]);
 }
 
 // What rows without any preference would have: in a short sentence that may be much.
@@ -191,9 +173,8 @@ function ofEvenRows({ even }, kind, role) {
   return share > 0 ? [' ', say('Even rows have {share} % here.', { share: wholePercent(share) })] : [];
 }
 
-function evidenceHere({ definitions, measures }, [kind, layer, head], role) {
-  return evidenceOf(definitions, role, kind, (name) => measures[kind][String(name)][layer][head]) ?? 0;
-}
+const evidenceHere = ({ definitions, measures }, [kind, layer, head], role) =>
+  evidenceOf(definitions, role, kind, (name) => measures[kind][String(name)][layer][head]) ?? 0;
 
 function roleName(record, role) {
   const name = tell(role);

@@ -134,8 +134,7 @@ function drawStatus({ store, ask }, status, state) {
   else draw(record ? viewOf(state) || (ask ? '' : noModel()) : '');
 }
 
-// What the panels are about; empty for the model's own translation alone. Heads that are still muted for the next view
-// change nothing in this one.
+// What the panels are about; empty for the model's own translation. Heads that are muted for the next view change nothing here.
 function viewOf(state) {
   const isUnmuted = state.mutes.length > 0 && !showsMuted(state);
   if (!labelOf(state) && !isUnmuted && !recordOfB(state)) return '';

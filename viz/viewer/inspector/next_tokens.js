@@ -1,15 +1,15 @@
 // The likeliest tokens of a step. The person can force each of them.
 
-import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
+import { element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { differs, showsMuted } from '../state/queries.js';
 import { forceToken, showMuted } from '../transport/views.js';
-import { isOutcome } from '../state/mutes.js';
+import { isOutcome } from '../state/questions.js';
 import { changedHeads, logP } from '../state/labels.js';
 import { sum } from '../domain/math.js';
 import { continues } from '../domain/payload.js';
 import { fixed, forPointer } from '../drawing/numbers.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
-import { actionButton, note, numberText, offer, shareBar } from '../drawing/widgets.js';
+import { actionButton, choiceItem, note, numberText, offer, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
 const forceHint = () =>
@@ -23,7 +23,7 @@ export function createNextTokens(client) {
   return {
     node,
     draw(state, before) {
-      if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'instead', 'shown']))
+      if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'ablation', 'shown']))
         drawNextTokens(client, node, state);
     },
   };
@@ -68,7 +68,6 @@ function toldApart(tokens) {
   return tokens.map((one) => (isTwin(one) && continues(one) ? { ...one, text: `…${one.text}` } : one));
 }
 
-// How the whole translation was found.
 function factsOf({ log_probabilities: chances, options, n_forced: given, tokens, timings }) {
   const facts = [say('log p {value}', { value: fixed(sum(chances), 2) })];
   const { beam_size: beam = 1 } = options ?? {};
@@ -89,10 +88,10 @@ function stepText({ n_forced: forced = 0, tokens }, step) {
 function mutingNote(client, state) {
   const { record, step, muted, mutes } = state;
   if (mutes.length === 0 || showsMuted(state)) return [];
-  if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
+  if (!muted || !isOutcome(state)) return [sayNote('These numbers are those without muting.')];
   const before = record.log_probabilities[step];
   const values = {
-    changed: changedHeads(muted.heads, muted.instead),
+    changed: changedHeads(muted.heads, muted.ablation),
     word: visible(record.tokens.predicted[step]),
     before: fixed(Math.exp(before)),
     after: fixed(Math.exp(before + muted.differences[step])),
@@ -119,5 +118,5 @@ function alternative(client, record, step, one, reason) {
   const force = () => forceToken(client, step, one.id);
   const name = say('force {word}, probability {value}', { word: visible(one), value: fixed(probability) });
   const attributes = { disabled: reason !== null, 'aria-label': name };
-  return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));
+  return choiceItem(force, attributes, ...pieces);
 }

@@ -6,7 +6,7 @@ import { fixed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs } from '../state/queries.js';
-import { actionButton, actions, note, numberText, section, tokenColumns } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, sayNote, section, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export function createOwnTranslation(client) {
@@ -50,10 +50,8 @@ function drawResult(client, node, { record, scored }) {
       actionButton(say('Show its attention'), () => showReference(client)),
       actionButton(say('Difference in the matrix'), () => compareWithReference(client), { disabled: isDisjoint }),
     ),
-    note(
-      say(
-        'A low number means that the model did not expect the token there. The translation can be right all the same: a rare word or another wording scores low, too.',
-      ),
+    sayNote(
+      'A low number means that the model did not expect the token there. The translation can be right all the same: a rare word or another wording scores low, too.',
     ),
     note(
       isDisjoint
@@ -66,20 +64,16 @@ function drawResult(client, node, { record, scored }) {
   return undefined;
 }
 
-function wordsIn({ tokens }) {
-  return tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
-}
+const wordsIn = ({ tokens }) => tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
 
-function sideOf(name, label, { tokens, log_probabilities: chances }) {
-  return [
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('strong', {}, name),
-      numberText(say('log p {value}', { value: fixed(sum(chances)) })),
-    ),
-    tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
-      'aria-label': label,
-    }),
-  ];
-}
+const sideOf = (name, label, { tokens, log_probabilities: chances }) => [
+  element(
+    'p',
+    { class: 'hl-fact' },
+    element('strong', {}, name),
+    numberText(say('log p {value}', { value: fixed(sum(chances)) })),
+  ),
+  tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
+    'aria-label': label,
+  }),
+];

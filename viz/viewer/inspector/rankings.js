@@ -1,13 +1,13 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
 
-import { createButton, element } from '../drawing/dom.js';
+import { element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { fullHeadName, headName, kindName } from '../state/labels.js';
 import { headsByDifference, recordOfB } from '../state/comparison.js';
 import { axes, cellOfAllHeads } from '../domain/payload.js';
 import { showHead } from '../state/actions.js';
 import { placesOfPin } from '../state/queries.js';
-import { note, numberText, section, shareBar } from '../drawing/widgets.js';
+import { choiceItem, note, numberText, section, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
 const LISTED = 8;
@@ -39,9 +39,8 @@ export function readersOf(store, shown) {
   );
 }
 
-function isShown({ layer, head }, shown) {
-  return shown.layer === layer && shown.head === head && shown.selection.length === 0;
-}
+const isShown = ({ layer, head }, shown) =>
+  shown.layer === layer && shown.head === head && shown.selection.length === 0;
 
 function lineOf(store, kind, one, shown) {
   const { layer, head, value } = one;
@@ -51,7 +50,7 @@ function lineOf(store, kind, one, shown) {
 
 function rankedLine(open, name, value, isPressed) {
   const pieces = [element('span', {}, name), shareBar(value), numberText(fixed(value))];
-  return element('li', {}, createButton('hl-choice', open, { 'aria-pressed': String(isPressed) }, ...pieces));
+  return choiceItem(open, { 'aria-pressed': String(isPressed) }, ...pieces);
 }
 
 // The heads that differ most between A and B, of all kinds; nothing without a B, or if both share too few tokens.

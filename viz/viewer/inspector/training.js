@@ -1,17 +1,19 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
 import { element, readable } from '../drawing/dom.js';
-import { askTraining, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
+import { askTraining, askTrainingHeads, fetchTrainingAgain, showTrainingStep } from '../transport/views.js';
 import { fixed } from '../drawing/numbers.js';
-import { fullHeadName } from '../state/labels.js';
+import { fullHeadName, titleOfHeads } from '../state/labels.js';
 import { matrixOf } from '../domain/payload.js';
 import { refusalIn, whyNot } from '../transport/requests.js';
 import { differs, trainingStep } from '../state/queries.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, note, sayNote } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
-import { drawHeadCurve } from './head_curve.js';
 import { axisOfSteps, drawChart } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
+import { labelOfMeasure } from '../state/measures.js';
+import { nearestRole, offsetsOf } from '../domain/roles.js';
+import { chosenHeads } from '../domain/heads.js';
 
 /** @typedef {[name: () => string, key: string, range?: [number, number]]} Curve */
 
@@ -56,13 +58,8 @@ export function createTraining(client) {
   };
 }
 
-function trainingOf({ record, trainings }) {
-  return trainings[record?.model.name] ?? null;
-}
-
-function noticeOf(training) {
-  return training && tell(training.said ?? training.notice);
-}
+const trainingOf = ({ record, trainings }) => trainings[record?.model.name] ?? null;
+const noticeOf = (training) => training && tell(training.said ?? training.notice);
 
 function drawNothing(client, node, state) {
   const reason = whyNot(client, 'training') ?? noticeOf(trainingOf(state));
@@ -70,19 +67,14 @@ function drawNothing(client, node, state) {
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
-      note(say('The training record has not been read.')),
+      sayNote('The training record has not been read.'),
       actionButton(say('Read it'), () => askTraining(client)),
     );
 }
 
 // The step of the slider: the step on screen, or the last step, which is the finished model.
-function stepShown(state) {
-  return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
-}
-
-function sentenceShown(state) {
-  return trainingStep(state)?.sentence ?? 0;
-}
+const stepShown = (state) => trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
+const sentenceShown = (state) => trainingStep(state)?.sentence ?? 0;
 
 // The head on screen, for small screens, on which the matrix and the slider are never in sight together.
 function drawPicture(canvas, { record, kind, layer, head, theme }) {
@@ -104,15 +96,11 @@ function createControls(client, picture) {
     player.stop();
     showTrainingStep(client, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
-  const hint = note(
-    say(
-      'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
-    ),
+  const hint = sayNote(
+    'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
   );
-  const beginning = note(
-    say(
-      'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
-    ),
+  const beginning = sayNote(
+    'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
   );
   const earlierNotes = element('div');
   const node = element(
@@ -152,8 +140,8 @@ function drawControls({ label, beginning, earlierNotes, choice, slider }, state,
 }
 
 // What another vocabulary or other languages of the first steps mean for the pictures and the curves.
-function earlierTexts({ earlier = [] }) {
-  return earlier.map(({ last, title }) =>
+const earlierTexts = ({ earlier = [] }) =>
+  earlier.map(({ last, title }) =>
     title
       ? say(
           'Up to step {last} (dashed line) the model learned {title}. The losses and scores before and after cannot be compared.',
@@ -164,7 +152,6 @@ function earlierTexts({ earlier = [] }) {
           { last },
         ),
   );
-}
 
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
 function createPlayer(client) {
@@ -217,20 +204,90 @@ function drawCharts(node, state) {
   const parts = [
     losses.length > 0 && chart(say('Loss'), losses, 2),
     losses.length > 1 &&
-      note(
-        say(
-          'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
-        ),
+      sayNote(
+        'The loss of training is usually the larger one: it is measured with dropout and with smoothed targets, the loss of validation without both.',
       ),
     score && chart(score.name, [score], 1, score.range),
     score?.key === 'validation/bleu' &&
-      note(
-        say(
-          'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
-        ),
+      sayNote(
+        'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the scores in “About” are of other sentences.',
       ),
     notice && note(notice),
-    goesOn && note(say('This training goes on. Its curves and saved steps arrive here as they are written.')),
+    goesOn && sayNote('This training goes on. Its curves and saved steps arrive here as they are written.'),
   ];
   node.replaceChildren(...parts.filter(Boolean));
+}
+
+// Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
+function drawHeadCurve(client, node, state, training) {
+  const sentence = trainingStep(state)?.sentence ?? 0;
+  const heads = chosenHeads(state);
+  const found = training.heads.get(sentence);
+  const title = element('h3', {}, say('The head on screen'));
+  if (heads.length > 1) return node.replaceChildren(title, sayNote('Choose one head to see how it got its role.'));
+  const ask = () => askTrainingHeads(client, sentence);
+  node.replaceChildren(
+    title,
+    note(titleOfHeads(state)),
+    ...(found
+      ? curveOf(state, heads[0], { ...training, found })
+      : [actions(actionButton(say('Show how it got its role'), ask))]),
+  );
+  return undefined;
+}
+
+/** @type {(state: State, one: Head, training: any) => Element[]} */
+function curveOf(state, one, training) {
+  const { steps, found } = training;
+  const { record } = state;
+  const [kind, layer, head] = one;
+  const roles = found.map((step) => step.roles[kind][layer][head]);
+  const last = { ...found.at(-1), definitions: record.definitions };
+  const final = roles.at(-1);
+  const role = final === 'mixed' ? nearestRole(last, one)?.role : final;
+  const { measures, roles: definitions } = record.definitions;
+  if (!role || !definitions[role].measure) return [note(alignedSince(record, training))]; // no measure has a meaning for it
+  const { measure, least, offset } = definitions[role];
+  const offsets = offsetsOf(measures, measure);
+  const line = (name) => ({
+    name: labelOfMeasure(record, name),
+    points: steps.flatMap((step, place) => {
+      const table = found[place].measures[kind];
+      const isOther = offset !== null && offsets !== null && table[offsets][layer][head] !== offset;
+      return name === measure && isOther ? [] : [[step, table[name][layer][head]]];
+    }),
+  });
+  const threshold = { name: say('threshold'), points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
+  const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
+  const axis = axisOfSteps(steps, trainingStep(state)?.step ?? steps.at(-1), training);
+  return [
+    note(alignedSince(record, training)),
+    note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
+    drawChart(labelOfMeasure(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
+  ];
+}
+
+// From which saved step on the model aligns: some head of cross-attention is focused enough at it and at all later ones.
+function alignedSince({ definitions }, { steps, found }) {
+  const { least } = Object.values(definitions.roles).find(({ measure }) => measure === 'focus');
+  const aligns = found.map(({ measures }) => Math.max(...measures.cross.focus.flat()) >= least);
+  const step = steps[aligns.lastIndexOf(false) + 1];
+  if (step === undefined) return say('At the last step no head of cross-attention aligns the words of this sentence.');
+  return step === steps[0]
+    ? say('Some head of cross-attention aligns the words of this sentence at every saved step.')
+    : say('The model aligns the words of this sentence from step {step} on: some head of cross-attention does.', {
+        step,
+      });
+}
+
+function sinceWhen(role, least, first, stays) {
+  const values = { role: tell(role), least: fixed(100 * least, 0), step: first };
+  if (first === undefined)
+    return say('At no saved step does the head count as “{role}”, which takes at least {least} %.', values);
+  return stays
+    ? say('At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time.', values)
+    : say(
+        'At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time; at the last step it does not.',
+        values,
+      );
 }

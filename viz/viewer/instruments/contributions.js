@@ -4,10 +4,11 @@
 import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
+import { headsWith } from '../domain/heads.js';
 import { largest, sum } from '../domain/math.js';
 import { targetIds } from '../domain/payload.js';
 import { wordOfOtherSide } from '../state/comparison.js';
-import { choiceTabs, numberText, note, signedLine } from '../drawing/widgets.js';
+import { choiceTabs, note, numberText, sayNote, signedLine } from '../drawing/widgets.js';
 import { headList, headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
@@ -63,8 +64,7 @@ function contributionsOf(state) {
   return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
 }
 
-// The id of the other word, if it is an alternative at this step, or the word of the other side. Both sides are about the same
-// two words.
+// The id of the other word: an alternative at this step, or the word of the other side. Both sides are about the same two words.
 /** @type {(state: State) => number | null} */
 export function otherWord(state) {
   const { record, step, other, side } = state;
@@ -74,7 +74,6 @@ export function otherWord(state) {
   return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
-// Chooses the word that was not said.
 function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];
@@ -100,8 +99,7 @@ function chooserOf(store, state) {
   );
 }
 
-// The lead of A's word in A plus the lead of B's word in B: how much each part helps to write A's word in A and B's word in B.
-// Null until B has answered.
+// The lead of A's word in A plus the lead of B's word in B, part by part. Null until B has answered.
 function answerOfBoth(state, answer, { word, other }) {
   const asked = state.beside?.answers.contributions;
   if (
@@ -128,7 +126,7 @@ function decisionOf({ record }, answer, { step, word, other }) {
   const name = (id) => visible(answer.tokens[id]);
   const names = { word: name(word), other: name(other) };
   return [
-    note(say('What decides between “{word}” in A and “{other}” in B: the lead of each in its sentence, added.', names)),
+    sayNote('What decides between “{word}” in A and “{other}” in B: the lead of each in its sentence, added.', names),
     sumOf(record, answer, step, say('“{word}” in A, “{other}” in B', names)),
     element('h4', {}, say('The largest parts')),
     ranking(answer.decoder, visible(record.tokens.read[step])),
@@ -172,13 +170,10 @@ function sumOf(record, { decoder, logit }, step, what) {
 
 // Every part by itself, the largest first, whether it speaks for the word or against it.
 function ranking({ heads, feed_forward: feedForward, tokens, positions, bias }, reads) {
-  /** @type {Kind[]} */
-  const kinds = ['decoder', 'cross'];
-  const ofHeads = kinds.flatMap((kind) =>
-    heads[kind].flatMap((row, layer) =>
-      row.map((value, head) => [`${kindName(kind)} ${layer + 1}.${head + 1}`, value]),
-    ),
-  );
+  const ofHeads = headsWith(heads).map(({ head: [kind, layer, head], value }) => [
+    `${kindName(kind)} ${layer + 1}.${head + 1}`,
+    value,
+  ]);
   const parts = [
     ...ofHeads,
     ...feedForward.map((value, layer) => [say('feed-forward, layer {layer}', { layer: layer + 1 }), value]),

@@ -7,8 +7,9 @@ import { isMuted } from '../state/queries.js';
 import { forPointer, signed } from '../drawing/numbers.js';
 import { fullHeadName, kindName } from '../state/labels.js';
 import { largest } from '../domain/math.js';
+import { headsWith } from '../domain/heads.js';
 import { isTaught, taughtName } from '../domain/roles.js';
-import { actionButton, addGridFocus, numberText, tint } from '../drawing/widgets.js';
+import { addGridFocus, choiceItem, numberText, tint } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LISTED = 5;
@@ -35,10 +36,9 @@ export function headMap(store, state, values) {
 // The heads of the lowest ranks, as buttons that choose them. The rank of a head is its value, unless `rankOf` says otherwise.
 /** @type {(store: Store, values: any, rankOf?: (value: number) => number) => HTMLElement} */
 export function headList(store, values, rankOf = (value) => value) {
-  const all = KINDS.flatMap((kind) =>
-    values[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
-  );
-  const ranked = all.sort((one, other) => rankOf(one.value) - rankOf(other.value)).slice(0, LISTED);
+  const ranked = headsWith(values)
+    .sort((one, other) => rankOf(one.value) - rankOf(other.value))
+    .slice(0, LISTED);
   return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
 }
 
@@ -55,9 +55,7 @@ function valueOfChosen(state, values) {
   return `${valueText(state, [kind, layer, head], values[kind][layer][head])}. `;
 }
 
-function valueText(state, one, value) {
-  return say('{head}: {role}', { head: fullName(state, one), role: signed(value) });
-}
+const valueText = (state, one, value) => say('{head}: {role}', { head: fullName(state, one), role: signed(value) });
 
 function gridOf(store, state, kind, table, most, readout) {
   const heads = table[0].length;
@@ -95,19 +93,16 @@ function cellOf(store, state, one, value, most, readout) {
   return cell;
 }
 
-function scaleOf(most) {
-  return element(
+const scaleOf = (most) =>
+  element(
     'p',
     { class: 'hl-map-scale hl-soft hl-number', 'aria-hidden': 'true' },
     element('span', {}, signed(-most, 2)),
     element('span', { class: 'hl-map-ramp' }),
     element('span', {}, signed(most, 2)),
   );
-}
 
 function headLine(store, { head, value }) {
   const open = () => store.change(showHead(store.get(), head));
-  const button = actionButton(fullName(store.get(), head), open, { class: 'hl-choice' });
-  button.append(numberText(signed(value)));
-  return element('li', {}, button);
+  return choiceItem(open, {}, fullName(store.get(), head), numberText(signed(value)));
 }

@@ -24,9 +24,7 @@ export const QUESTIONS = INSTRUMENTS.map(({ name }) => name);
 export const SUBJECTS = ['questions', ...PINNED, 'step', 'other', 'gold'];
 
 /** @type {(name: string) => Instrument} */
-export function instrumentNamed(name) {
-  return /** @type {Instrument} */ (INSTRUMENTS.find((one) => one.name === name));
-}
+export const instrumentNamed = (name) => /** @type {Instrument} */ (INSTRUMENTS.find((one) => one.name === name));
 
 /** @type {(state: State, name: string) => Question | null} */
 export function questionOf(state, name) {
@@ -36,6 +34,5 @@ export function questionOf(state, name) {
 
 // The questions that the person has opened and that are in sight.
 /** @type {(state: State) => string[]} */
-export function openQuestions({ questions, panel }) {
-  return questions.filter((name) => [null, panel].includes(instrumentNamed(name).panel));
-}
+export const openQuestions = ({ questions, panel }) =>
+  questions.filter((name) => [null, panel].includes(instrumentNamed(name).panel));

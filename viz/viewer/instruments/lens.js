@@ -2,11 +2,11 @@
 // for each layer; and how near the encoder's states are to its last ones.
 
 import { targetIds } from '../domain/payload.js';
-import { isJacobianFirst } from '../domain/lens.js';
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
 import { fixed, percent } from '../drawing/numbers.js';
-import { choiceTabs, note, numberText, shareBar } from '../drawing/widgets.js';
+import { choiceTabs, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
+import { sum } from '../domain/math.js';
 
 export const lens = {
   name: 'lens',
@@ -51,11 +51,9 @@ function contentOf(state, answer, { view, place }, choose) {
     ...(answer.measured
       ? []
       : [
-          note(
-            say('Nobody has made the Jacobian lens of this model. This command does: {command}', {
-              command: `python -m viz study ${state.record.model.name} --sentences FILE`,
-            }),
-          ),
+          sayNote('Nobody has made the Jacobian lens of this model. This command does: {command}', {
+            command: `python -m viz study ${state.record.model.name} --sentences FILE`,
+          }),
         ]),
   ];
 }
@@ -83,14 +81,12 @@ function wordsOf(state, answer, found, place, open) {
             'In this sentence: the likeliest word after what all later layers do to such a state on average (their mean Jacobian), and its probability.',
           ),
     ),
-    note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
+    sayNote('Outlined: the word of the translation, once it stays the likeliest up to the last layer.'),
     ...(answer.measured ? [note(worthOf(answer))] : []),
   ];
 }
 
-function byLayer(values, write) {
-  return values.map(write).join(' · ');
-}
+const byLayer = (values, write) => values.map(write).join(' · ');
 
 // How often each lens is right, which says why one of them comes first.
 function worthOf(answer) {
@@ -112,7 +108,6 @@ function worthOf(answer) {
   return `${shares} ${order} ${limits}`;
 }
 
-// A line for each source token.
 function encoderOf({ record }, { encoder, measured }) {
   const lines = record.tokens.source.map((token, row) => {
     const cells = encoder.map((values) => element('td', {}, numberText(fixed(values[row], 2))));
@@ -178,7 +173,6 @@ function cellOf(answer, layer, step, place, open) {
   return createButton(classes, () => open(own), attributes, tokenText(token), numberText(chance));
 }
 
-// The likeliest words after one layer, in a line of their own.
 function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
   const lines = words[layer][step].map((word, rank) => {
     const chance = Math.exp(chances[layer][step][rank]);
@@ -188,3 +182,11 @@ function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
   const list = element('ol', { class: 'hl-next', 'aria-label': name }, ...lines);
   return element('tr', {}, element('td', { colspan: words.length + 1 }, note(name), list));
 }
+
+// Whether the Jacobian lens is right more often than the logit lens, over many sentences.
+/** @type {(answer: any) => boolean} */
+const isJacobianFirst = ({ jacobian, measured }) =>
+  Boolean(jacobian) && sum(measured.decoder.jacobian) > sum(measured.decoder.direct);
+
+// An answer of the lens with the words of that lens.
+export const firstLens = (answer) => (isJacobianFirst(answer) ? { ...answer, ...answer.jacobian } : answer);

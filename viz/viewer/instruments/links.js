@@ -1,12 +1,12 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, found in several ways; their
 // error against the person's own links, and untranslated words.
 
-import { createButton, element, visible } from '../drawing/dom.js';
+import { element, visible } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { isAnswered } from '../state/questions.js';
 import { targetIds } from '../domain/payload.js';
 import { sameHead } from '../domain/heads.js';
-import { actionButton, actions, note, numberText, shareBar } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, note, numberText, sayNote, shareBar } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export const wordLinks = {
@@ -51,19 +51,15 @@ export const wordLinks = {
               : say('In this sentence; the strip shows the links. Words are counted from 0.'),
           ),
           element('ol', { class: 'hl-ways' }, ...waysOf(answer).map((way) => lineOf(store, way, chosen))),
-          note(
-            say(
-              'Without “both directions joined”, each word of the translation chooses one source word. Joined, source words choose too, so that the links and their error differ.',
-            ),
+          sayNote(
+            'Without “both directions joined”, each word of the translation chooses one source word. Joined, source words choose too, so that the links and their error differ.',
           ),
           element('h4', {}, say('Source words: how much all heads of Cross read each, in all rows')),
           coverageOf(answer, chosen),
           note(unlinkedText(answer, chosen)),
-          note(
-            say('Words of the translation: {words}', {
-              words: answer.target_words.map((word, place) => `${place} ${word}`).join(' · '),
-            }),
-          ),
+          sayNote('Words of the translation: {words}', {
+            words: answer.target_words.map((word, place) => `${place} ${word}`).join(' · '),
+          }),
         ];
       },
     };
@@ -85,11 +81,7 @@ function hintOf({ record, drawing }) {
 function lineOf(store, { name, label, error }, chosen) {
   const attributes = { 'aria-pressed': String(name === chosen.name) };
   const number = error === null || name === 'own' ? null : numberText(say('AER {value}', { value: fixed(error) }));
-  return element(
-    'li',
-    {},
-    createButton('hl-choice', () => store.change({ linkedBy: name }), attributes, label, number),
-  );
+  return choiceItem(() => store.change({ linkedBy: name }), attributes, label, number);
 }
 
 // About 1 for a word that is translated once (Tu et al. 2016).
@@ -147,16 +139,10 @@ export function waysOf({ methods, gold }) {
   ];
 }
 
-function isSameHead(best, taught) {
-  return Boolean(taught && best.head) && sameHead(best.head, taught.head);
-}
+const isSameHead = (best, taught) => Boolean(taught && best.head) && sameHead(best.head, taught.head);
+const nameOf = ({ head }) => head && `${head[1] + 1}.${head[2] + 1}`;
 
-function nameOf({ head }) {
-  return head && `${head[1] + 1}.${head[2] + 1}`;
-}
-
-// The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
-// is closed or not answered.
+// The links that the strip shows in place of the arcs, and the person's own; null while the question is closed or unanswered.
 /** @type {(state: State) => (Way & { gold: Link[] | null }) | null} */
 export function shownLinks(state) {
   if (!state.questions.includes('links')) return null;
@@ -186,11 +172,8 @@ function toggleLink(gold, link) {
 }
 
 /** @type {(state: State) => boolean} */
-export function isDrawing({ drawing, questions }) {
-  return drawing !== null && questions.includes('links');
-}
+export const isDrawing = ({ drawing, questions }) => drawing !== null && questions.includes('links');
 
-// The chosen way, or the first one where there is no such way.
 /** @type {(answer: any, wanted: string) => Way} */
 export function wayOf(answer, wanted) {
   const ways = waysOf(answer);
@@ -200,6 +183,4 @@ export function wayOf(answer, wanted) {
 }
 
 /** @type {(links: Link[], link: Link) => boolean} */
-export function hasLink(links, [source, target]) {
-  return links.some((link) => link[0] === source && link[1] === target);
-}
+export const hasLink = (links, [source, target]) => links.some((link) => link[0] === source && link[1] === target);

@@ -66,13 +66,12 @@ function answerOf(store, removal, chosen, again) {
 }
 
 /** @type {() => [string, string][]} */
-function groups() {
-  return [['all', say('All')], ...KINDS.map((kind) => /** @type {[string, string]} */ ([kind, kindName(kind)]))];
-}
+const groups = () => [
+  ['all', say('All')],
+  ...KINDS.map((kind) => /** @type {[string, string]} */ ([kind, kindName(kind)])),
+];
 
-function removedText(count) {
-  return sayCount(count, '{count} head removed', '{count} heads removed');
-}
+const removedText = (count) => sayCount(count, '{count} head removed', '{count} heads removed');
 
 function curveOf({ score }, points, point) {
   const last = points.at(-1)[0];
@@ -85,8 +84,8 @@ function curveOf({ score }, points, point) {
   return drawChart(score, [line], { ...axis, name, format: (value) => fixed(value, 1), key });
 }
 
-function sliderOf(points, point, choose) {
-  return element('input', {
+const sliderOf = (points, point, choose) =>
+  element('input', {
     type: 'range',
     class: 'hl-slider',
     min: 0,
@@ -96,7 +95,6 @@ function sliderOf(points, point, choose) {
     'aria-valuetext': removedText(points[point][0]),
     onchange: ({ target }) => choose(Number(target.value)),
   });
-}
 
 function costText({ score }, points, point) {
   const [count, zero, mean, value] = points[point];

@@ -34,7 +34,8 @@ export const removal = {
       const axis = { first: 0, last, marked: Math.min(1, last), isCount: true, format: (value) => fixed(value) };
       const key = {
         title: (count) => sayCount(count, '{count} cell removed', '{count} cells removed'),
-        of: (line, count) => removedBy(line, count, columns),
+        // The column that was removed last; random is a mean of orders.
+        of: ({ order }, count) => (order.length > 0 && count > 0 ? `− ${visible(columns[order[count - 1]])}` : ''),
       };
       const about = {
         word: visible(tokens[ids[step]]),
@@ -98,9 +99,4 @@ function verdictOf(lines) {
         "The weights say little here: without the cells of the largest weights the word's average probability is {weight}; without as many random cells it is {random}.",
         means,
       );
-}
-
-// The column that was removed last; random is a mean of orders.
-function removedBy({ order }, count, columns) {
-  return order.length > 0 && count > 0 ? `− ${visible(columns[order[count - 1]])}` : '';
 }

@@ -6,7 +6,6 @@ import { headName, kindName } from '../state/labels.js';
 import { percent } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { addRovingFocus } from '../drawing/widgets.js';
-import { nodeName, through } from './paths.js';
 import { say } from '../locales/language.js';
 
 const WIDTH = 360; // of the picture, as its height in its own units
@@ -41,8 +40,7 @@ export function layoutOf(places, layers, width = WIDTH) {
   };
 }
 
-// `choose(one)` is called for the line of a head that the person chooses, `show(one)` for a line under the pointer or with
-// the focus.
+// `choose(one)` is called for the line of a head that is chosen, `show(one)` for a line under the pointer or with the focus.
 /** @type {(drawn: { record: TranslationRecord; paths: Path[]; layout: any; step: number }, choose: (one: Path) => void, show?: (one: Path) => void) => SVGElement} */
 export function pictureOf({ record, paths, layout, step }, choose, show = (_one) => {}) {
   const svg = shape('svg', { class: 'hl-routes', viewBox: `0 0 ${layout.width} ${layout.height}`, role: 'group' });
@@ -80,9 +78,7 @@ export function pictureOf({ record, paths, layout, step }, choose, show = (_one)
 }
 
 // The lines with names come last, so that no other line runs through a name.
-function isOfHead({ head }) {
-  return Number(head !== null);
-}
+const isOfHead = ({ head }) => Number(head !== null);
 
 // A line, with its head if it has one; a wider one below it is easier to point at.
 function line(record, one, layout, at, choose) {
@@ -186,7 +182,6 @@ export function axesOf({ tokens }, kind) {
   return { rows: read[kind], columns: kind === 'decoder' ? tokens.read : tokens.source };
 }
 
-// The tokens below each stack, and the word at the top of its column.
 function tokenNames({ tokens }, { places, at, bottoms }, step) {
   const below = (stack, list) =>
     places[stack].map((place) => {
@@ -213,7 +208,6 @@ function cutText(token) {
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join('')}…` : letters.join('');
 }
 
-// The names of the stacks, and the number of each layer.
 function stackNames({ bottoms, layers }) {
   const text = (content, y) => shape('text', { class: 'hl-route-stack', x: 2, y }, content);
   const names = [text(kindName('decoder'), 12), text(kindName('encoder'), bottoms.decoder + 1.3 * LABEL)];
@@ -226,11 +220,64 @@ function stackNames({ bottoms, layers }) {
   return [...names, ...numbers];
 }
 
-// A point for each position that a line touches.
 function nodes(paths, { at }) {
   const names = [...new Set(paths.flatMap(({ from, to }) => [from, to]))];
   return names.map((name) => {
     const { x, y } = at(name);
     return shape('circle', { class: 'hl-route-node', cx: x, cy: y, r: 2.5 });
   });
+}
+
+/** @typedef {{ stack: Stack; level: number; place: number | null }} PathNode */
+
+// The connections that carry at least this share of the word, each with its ends: nodes "stack level place". Levels count
+// upwards, from 0 for the tokens that a stack reads; a layer of the decoder has one for each of its two attentions.
+/** @type {(answer: { connections: Connection[] }, leastFlow: number, layers: number) => Path[]} */
+export const pathsOf = ({ connections }, leastFlow, layers) =>
+  connections.filter(({ flow }) => flow >= leastFlow).map((one) => withEnds(one, layers));
+
+/** @type {(one: Connection, layers: number) => Path} */
+const withEnds = (one, layers) => ({ ...one, from: nodeName(startOf(one, layers)), to: nodeName(endOf(one)) });
+
+/** @type {(one: Connection) => PathNode} */
+function endOf({ kind, layer, row }) {
+  if (kind === 'encoder') return { stack: 'encoder', level: layer + 1, place: row };
+  return { stack: 'decoder', level: 2 * layer + (kind === 'cross' ? 2 : 1), place: row };
+}
+
+// What the position reads: the same stack one level below, or the encoder's output.
+/** @type {(one: Connection, layers: number) => PathNode} */
+function startOf({ kind, layer, row, column }, layers) {
+  if (kind === 'encoder') return { stack: 'encoder', level: layer, place: column };
+  if (kind === 'decoder') return { stack: 'decoder', level: 2 * layer, place: column };
+  if (column === null) return { stack: 'decoder', level: 2 * layer + 1, place: row };
+  return { stack: 'encoder', level: layers, place: column };
+}
+
+/** @type {(node: PathNode) => string} */
+const nodeName = ({ stack, level, place }) => `${stack} ${level} ${place}`;
+
+/** @type {(paths: Path[]) => Places} */
+export function placesOf(paths) {
+  const places = { encoder: new Set(), decoder: new Set() };
+  for (const { from, to } of paths)
+    for (const name of [from, to]) {
+      const [stack, , place] = name.split(' ');
+      places[stack].add(Number(place));
+    }
+  const sorted = (set) => [...set].sort((one, other) => one - other);
+  return { encoder: sorted(places.encoder), decoder: sorted(places.decoder) };
+}
+
+// The paths that pass through a connection: what reaches it, and where it leads.
+/** @type {(paths: Path[], one: Path) => Set<Path>} */
+export function through(paths, one) {
+  const follow = (next) => {
+    const found = new Set([one]);
+    for (const each of found) for (const other of next(each)) found.add(other);
+    return found;
+  };
+  const below = follow(({ from }) => paths.filter(({ to }) => to === from));
+  const above = follow(({ to }) => paths.filter(({ from }) => from === to));
+  return new Set([...below, ...above]);
 }

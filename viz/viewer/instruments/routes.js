@@ -2,15 +2,15 @@
 // the large picture it silences the head, and the picture says what that changes.
 
 import { targetIds } from '../domain/payload.js';
-import { createButton, element, readable, visible } from '../drawing/dom.js';
+import { element, readable, visible } from '../drawing/dom.js';
 import { changedHeads, headName, kindName } from '../state/labels.js';
 import { fixed, percent, signed } from '../drawing/numbers.js';
 import { sum } from '../domain/math.js';
 import { showHead, toggleMute } from '../state/actions.js';
-import { isOutcome } from '../state/mutes.js';
-import { actionButton, actions, note, numberText, openDialog, percentSlider } from '../drawing/widgets.js';
-import { pathsOf, placesOf } from './paths.js';
-import { axesOf, layoutOf, pictureOf } from './route_picture.js';
+import { isOutcome } from '../state/questions.js';
+import { actionButton, actions, choiceItem, closeButton, note, numberText, openDialog } from '../drawing/widgets.js';
+import { percentSlider } from '../drawing/widgets.js';
+import { axesOf, layoutOf, pathsOf, pictureOf, placesOf } from './route_picture.js';
 import { say, sayCount } from '../locales/language.js';
 
 const MARGIN = 96; // pixels beside the large picture
@@ -32,7 +32,6 @@ export const routes = {
   },
 };
 
-// The share of the word that a line must carry.
 function createThreshold(store) {
   const label = say('Lines that carry at least');
   const { node, draw } = percentSlider(FLOWS, (flow) => store.change({ flow }), { class: 'hl-soft', label });
@@ -49,7 +48,8 @@ function drawRoutes(store, state, answer, step, openLarge) {
   const values = { word, source: percent(sum(answer.source)), prefix: percent(sum(answer.prefix)) };
   const heads = paths.filter(({ head }) => head !== null).length;
   const split = element('div', { class: 'hl-route-split' });
-  const open = (one) => store.change(openCell(store.get(), one));
+  const open = ({ kind, layer, head, row, column }) =>
+    store.change({ hover: null, ...showHead(store.get(), [kind, layer, head]), pin: { row, column }, panel: 'cell' });
   return [
     note(
       step === 0
@@ -87,11 +87,7 @@ function splitOf(record, one, open) {
     const value = numberText(`${signed(100 * split[part], 2)} %`);
     if (part === kept || column === null) return element('li', {}, say('what the position keeps'), ' ', value);
     const name = element('span', {}, headName(layer, part));
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => open({ ...one, head: part }), {}, name, value),
-    );
+    return choiceItem(() => open({ ...one, head: part }), {}, name, value);
   };
   return [
     note(
@@ -106,17 +102,12 @@ function splitOf(record, one, open) {
   ];
 }
 
-function openCell(state, { kind, layer, head, row, column }) {
-  return { hover: null, ...showHead(state, [kind, layer, head]), pin: { row, column }, panel: 'cell' };
-}
-
 // Returns the function that opens the large picture; `drawn(width)` is what is drawn.
 function createLarge(store) {
   const place = element('div', { class: 'hl-scroll' });
   const outcome = element('p', { class: 'hl-role', role: 'status' });
-  const close = element('form', { method: 'dialog' }, element('button', { class: 'hl-button' }, say('Close')));
   const label = { 'aria-label': routes.title() };
-  const dialog = element('dialog', { class: 'hl-help hl-routes-large', ...label }, outcome, place, close);
+  const dialog = element('dialog', { class: 'hl-help hl-routes-large', ...label }, outcome, place, closeButton());
   const show = (state) => {
     if (!dialog.open || !state.record) return;
     outcome.textContent = outcomeOf(state);
@@ -136,13 +127,12 @@ function createLarge(store) {
   };
 }
 
-// What the silent heads change, in one sentence.
 function outcomeOf(state) {
   const { mutes, muted, record } = state;
   if (mutes.length === 0) return say('Choose a line to silence its head: is the head needed?');
   if (!muted || !isOutcome(state)) return '…';
   const values = {
-    changed: changedHeads(muted.heads, muted.instead),
+    changed: changedHeads(muted.heads, muted.ablation),
     factor: fixed(Math.exp(sum(muted.differences)), 2),
     text: readable(muted.record.text),
   };

@@ -1,13 +1,11 @@
-// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
-// key.
+// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the key.
 
 import { ofPinnedCell } from '../state/questions.js';
-import { element } from '../drawing/dom.js';
-import { fixed } from '../drawing/numbers.js';
+import { createButton, element } from '../drawing/dom.js';
+import { fixed, forPointer, signed } from '../drawing/numbers.js';
 import { kindName } from '../state/labels.js';
 import { largest, sum } from '../domain/math.js';
-import { fact, note, signedLine } from '../drawing/widgets.js';
-import { smallMatrix } from '../drawing/small_matrix.js';
+import { addGridFocus, fact, note, sayNote, signedLine, tint } from '../drawing/widgets.js';
 import { say, tell } from '../locales/language.js';
 
 const LISTED = 5; // pairs of single parts
@@ -21,7 +19,9 @@ export const scoreSplit = {
   create: () => ({
     draw: (_, { score, bias, query_parts: queries, key_parts: keys, matrix }) => {
       const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
-      const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
+      const values = rows.map(({ places }) =>
+        columns.map((column) => sum(places.flatMap((row) => column.places.map((at) => matrix[row][at])))),
+      );
       const names = (groups) => groups.map(({ name }) => name);
       return [
         note(
@@ -36,7 +36,7 @@ export const scoreSplit = {
         ...(bias ? [fact(say('+ bias of the relative position'), fixed(bias))] : []),
         fact(bias ? say('score') : say('score, the sum of all cells'), fixed(score)),
         element('h4', {}, say('The strongest pairs, query × key')),
-        note(say('Here each head counts by itself; above, the heads of a layer are one line.')),
+        sayNote('Here each head counts by itself; above, the heads of a layer are one line.'),
         strongestPairs(queries, keys, matrix),
       ];
     },
@@ -61,13 +61,7 @@ function groupName({ name, kind, layer }) {
   return name === 'bias' ? say('biases') : tell(name);
 }
 
-function partName(part) {
-  return part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part);
-}
-
-function sumOver(matrix, rows, columns) {
-  return sum(rows.map((row) => sum(columns.map((column) => matrix[row][column]))));
-}
+const partName = (part) => (part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part));
 
 function strongestPairs(queries, keys, matrix) {
   const pairs = matrix.flatMap((line, row) => line.map((value, column) => ({ row, column, value })));
@@ -77,4 +71,36 @@ function strongestPairs(queries, keys, matrix) {
     signedLine(`${partName(queries[row])} × ${partName(keys[column])}`, value, most),
   );
   return element('ol', { class: 'hl-shares', 'aria-label': say('Strongest pairs') }, ...lines);
+}
+
+const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));
+
+// `values` is [row][column]. Returns its elements: the matrix and the line that reads a cell.
+/** @type {(matrix: { label: string; rows: string[]; columns: string[]; values: number[][] }) => Element[]} */
+function smallMatrix({ label, rows, columns, values }) {
+  const most = largest(values.flat());
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, hint());
+  const cells = values.map((line, row) => line.map((value, column) => cellOf(rows[row], columns[column], value)));
+  for (const cell of cells.flat()) tint(cell, Number(cell.dataset.value), most);
+  const read = ({ target }) => {
+    const cell = target.closest?.('.hl-map-cell');
+    if (cell) readout.textContent = cell.getAttribute('aria-label');
+  };
+  addGridFocus(cells);
+  const names = columns.map((name) => element('th', { scope: 'col' }, element('span', {}, name)));
+  const lines = cells.map((line, row) =>
+    element('tr', {}, element('th', { scope: 'row' }, rows[row]), ...line.map((cell) => element('td', {}, cell))),
+  );
+  const table = element(
+    'table',
+    { class: 'hl-small-matrix', 'aria-label': label, onpointerover: read, onfocusin: read, onclick: read },
+    element('thead', {}, element('tr', {}, element('td'), ...names)),
+    element('tbody', {}, ...lines),
+  );
+  return [element('div', { class: 'hl-scroll' }, table), readout];
+}
+
+function cellOf(row, column, value) {
+  const attributes = { 'aria-label': `${row} × ${column}: ${signed(value)}`, 'data-value': value };
+  return createButton('hl-map-cell', null, attributes);
 }

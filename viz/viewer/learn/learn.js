@@ -4,9 +4,10 @@
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { explainTerms } from '../drawing/glossary.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';
+import { headName } from '../state/labels.js';
 import { differs } from '../state/queries.js';
 import { EMPTY } from '../state/store.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, choiceItem, sayNote } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createLesson } from './lesson.js';
 import { createProgress } from './progress.js';
@@ -14,7 +15,7 @@ import { answerAt, createAnswers, rightOf } from './question.js';
 import { drawAfter, drawBefore } from './quiz_page.js';
 import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
-import { say, sayCount } from '../locales/language.js';
+import { message, say, sayCount, tell } from '../locales/language.js';
 
 const SHEET = '(max-width: 47.5em)'; // see learn.css
 const MINUTE = 60_000; // milliseconds
@@ -24,8 +25,8 @@ const [BEFORE, AFTER] = [CHAPTERS.length + 1, CHAPTERS.length + 2]; // the numbe
 /** @type {CoursePage[]} */
 const PAGES = [
   ...CHAPTERS,
-  { title: () => say('Five questions before'), draw: drawBefore, when: 'before' },
-  { title: () => say('What you have learned'), draw: drawAfter, when: 'after' },
+  { title: message('Five questions before'), draw: drawBefore, when: 'before' },
+  { title: message('What you have learned'), draw: drawAfter, when: 'after' },
 ];
 const ORDER = [BEFORE, ...CHAPTERS.map((_, place) => place + 1), AFTER];
 
@@ -115,11 +116,8 @@ function openable({ about, home }) {
   return ORDER.filter((number) => isHere(PAGES[number - 1]));
 }
 
-// Whether a chapter keeps the sentence on screen.
 /** @type {(home: View, begin: Beginning) => boolean} */
-function keepsSentence({ record }, { own }) {
-  return own === true && record.model.name !== BACKWARDS.model;
-}
+const keepsSentence = ({ record }, { own }) => own === true && record.model.name !== BACKWARDS.model;
 
 // The first page that is not done; the first chapter when all are.
 function nextPage({ progress, store }) {
@@ -185,7 +183,7 @@ function draw(learn, { learn: number, record }) {
   replaceKeepingFocus(
     panel,
     createHeader(learn, number),
-    element('h2', {}, page.title()),
+    element('h2', {}, tell(page.title)),
     ...content,
     element(
       'div',
@@ -194,9 +192,7 @@ function draw(learn, { learn: number, record }) {
       go(say('Next'), next, { disabled: !next, class: 'hl-button' }),
     ),
     createList(learn, number, numbers),
-    ...(numbers.length < PAGES.length
-      ? [note(say('The grey chapters need a model that this page does not have.'))]
-      : []),
+    ...(numbers.length < PAGES.length ? [sayNote('The grey chapters need a model that this page does not have.')] : []),
     actions(actionButton(say('For teachers: a link and a sheet'), () => learn.lesson.open(number))),
   );
   // Who turns pages by the keyboard stays on the button that turns them, whatever stands above it.
@@ -204,9 +200,7 @@ function draw(learn, { learn: number, record }) {
   if (!page.draw) markTasks(learn, number);
 }
 
-function turningButtons(panel) {
-  return panel.querySelectorAll('.hl-turning > button');
-}
+const turningButtons = (panel) => panel.querySelectorAll('.hl-turning > button');
 
 function createHeader(learn, number) {
   const count = CHAPTERS.length;
@@ -216,9 +210,8 @@ function createHeader(learn, number) {
   return element('header', {}, label, learn.clock, createFold(learn.panel), end);
 }
 
-function isGuessing({ progress }, number) {
-  return number !== null && number <= CHAPTERS.length && !(number in progress.get().guesses);
-}
+const isGuessing = ({ progress }, number) =>
+  number !== null && number <= CHAPTERS.length && !(number in progress.get().guesses);
 
 // First the guess alone; then the picture answers it, the person tries it, and one more question closes the chapter.
 /** @type {(learn: any, number: number, record: TranslationRecord) => Element[]} */
@@ -241,8 +234,8 @@ function createChapter(learn, number, record) {
       if (matchMedia(SHEET).matches) scrollTo(learn, subject);
     };
     return [
-      note(say('What do you think? Guess first; the picture answers.')),
-      element('p', { class: 'hl-asked' }, guess.text(record)),
+      sayNote('What do you think? Guess first; the picture answers.'),
+      element('p', { class: 'hl-asked' }, tell(guess.text)),
       createAnswers(guess, record, { choose }),
     ];
   }
@@ -251,25 +244,30 @@ function createChapter(learn, number, record) {
   const isUnderstood = understood.includes(String(number));
   return [
     createGuessed(guess, record, guesses[number]),
-    ...text(record).map((paragraph) => element('p', {}, paragraph)),
+    ...paragraphsOf(text, record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
     learn.routes.node,
     element('h3', {}, say('Do you know it now?')),
     ...createCheck(learn, number, record, isUnderstood, judge),
-    ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, learned()))] : []),
+    ...(isUnderstood ? [element('p', { class: 'hl-learned' }, element('strong', {}, tell(learned)))] : []),
   ];
 }
 
-// What was guessed, and what the picture says. `distance` is that from the right answer, because another word of the person
-// has other letters.
+/** @type {(texts: string[], record: TranslationRecord) => string[]} */
+function paragraphsOf(texts, { taught, model }) {
+  const values = { model: model.name, head: taught ? headName(...taught) : '' };
+  return texts.filter((text) => taught || !text.includes('{head}')).map((text) => tell([text, values]));
+}
+
+// What was guessed, and what the picture says. `distance` is from the right answer: another word has other letters.
 function createGuessed(guess, record, distance) {
   const answer = answerAt(guess, record, rightOf(guess, record) + distance);
   const isRight = distance === 0;
   const said = isRight
     ? say('You guessed “{answer}”, and that is right.', { answer })
     : answer && say('You guessed “{answer}”; that is not quite it.', { answer });
-  return element('p', { class: 'hl-guessed' }, [said, guess.because(record)].filter(Boolean).join(' '));
+  return element('p', { class: 'hl-guessed' }, [said, tell(guess.because)].filter(Boolean).join(' '));
 }
 
 // The question that closes a chapter. After a wrong answer the question of the beginning takes its place, and the other way
@@ -279,10 +277,10 @@ function createCheck(learn, number, record, isUnderstood, judge) {
   const { asked = 'check', chosen = null } = learn.judged.get(number) ?? {};
   const question = chapter[asked];
   /** @type {Element[]} */
-  const parts = [element('p', { class: 'hl-asked' }, question.text(record))];
+  const parts = [element('p', { class: 'hl-asked' }, tell(question.text))];
   if (isUnderstood || chosen !== null) {
     const shown = { chosen: isUnderstood ? rightOf(question, record) : chosen, isJudged: true };
-    parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, question.because(record)));
+    parts.push(createAnswers(question, record, shown), element('p', { role: 'status' }, tell(question.because)));
     const again = () => {
       learn.judged.set(number, { asked: asked === 'check' ? 'guess' : 'check' });
       judge();
@@ -311,11 +309,7 @@ function createList(learn, number, numbers) {
     const attributes = { 'aria-current': one === number ? 'step' : null, disabled: !numbers.includes(one) };
     const mark = element('span', { class: 'hl-soft hl-number' }, doneOf(one));
     learn.marks.set(one, () => (mark.textContent = doneOf(one)));
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => openPage(learn, one), attributes, PAGES[one - 1].title(), mark),
-    );
+    return choiceItem(() => openPage(learn, one), attributes, tell(PAGES[one - 1].title), mark);
   });
   return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
 }
@@ -341,19 +335,19 @@ function drawClock({ clock, since }, { minutes, learn }) {
 
 // Tasks
 
-function createTask(learn, { text, at }) {
-  return element(
+const createTask = (learn, { text, at }) =>
+  element(
     'li',
     {},
-    text(),
+    tell(text),
     ' ',
-    createButton('hl-act', () => scrollTo(learn, placeOf(at, learn.store.get())), {}, say('Show me where')),
+    createButton(
+      'hl-act',
+      () => scrollTo(learn, typeof at === 'function' ? at(learn.store.get()) : at),
+      {},
+      say('Show me where'),
+    ),
   );
-}
-
-function placeOf(at, state) {
-  return typeof at === 'function' ? at(state) : at;
-}
 
 // Brings a panel into sight: on a small screen above the chapter, which lies over the lower part of the page.
 function scrollTo({ panel }, at) {
@@ -362,9 +356,7 @@ function scrollTo({ panel }, at) {
   else root.querySelector(at)?.scrollIntoView({ block: matchMedia(SHEET).matches ? 'start' : 'nearest' });
 }
 
-function nameOf(number, task) {
-  return `${number}.${task + 1}`;
-}
+const nameOf = (number, task) => `${number}.${task + 1}`;
 
 function check(learn, state) {
   const { progress } = learn;

@@ -1,10 +1,10 @@
 // For teachers: a dialog that makes a link to a chapter with a sentence and a time, and the sheet to print.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, actions, closeButton, note, openDialog } from '../drawing/widgets.js';
+import { actionButton, actions, closeButton, openDialog, sayNote } from '../drawing/widgets.js';
 import { copy } from '../drawing/files.js';
 import { addressOf } from '../state/permalink.js';
-import { offerLanguages, say } from '../locales/language.js';
+import { offerLanguages, say, tell } from '../locales/language.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createPaper } from './paper.js';
 
@@ -61,14 +61,13 @@ function createDialog(store, pages, order, open) {
   }
 
   const begin = (number) => {
-    chapter.replaceChildren(...order.map((one) => new Option(pages[one - 1].title(), one, false, one === number)));
+    chapter.replaceChildren(...order.map((one) => new Option(tell(pages[one - 1].title), one, false, one === number)));
     follow();
     openDialog(dialog);
   };
   return { dialog, begin };
 }
 
-// The address of a page with what the teacher has chosen.
 function addressFor({ begin }, { minutes, chapter, language, model, sentence }) {
   const time = Math.min(MOST, Math.max(LEAST, Math.round(minutes.valueAsNumber) || 0));
   const further = { learn: chapter.value, ...(time > 0 && { minutes: String(time) }), lang: language.value };
@@ -77,7 +76,6 @@ function addressFor({ begin }, { minutes, chapter, language, model, sentence }) 
   return addressOf(task, further);
 }
 
-// The dialog with its controls, and what they do.
 function createControls({ follow, write, take, openSheet }) {
   const box = (attributes) => element('input', { class: 'hl-box', ...attributes });
   const list = (onchange) => element('select', { class: 'hl-box', onchange });
@@ -92,7 +90,7 @@ function createControls({ follow, write, take, openSheet }) {
     'dialog',
     { class: 'hl-help hl-lesson', 'aria-label': say('For teachers') },
     element('h2', {}, say('For teachers')),
-    note(say('Choose what your class opens. The link holds it all: there is no account, and nothing is sent.')),
+    sayNote('Choose what your class opens. The link holds it all: there is no account, and nothing is sent.'),
     field(say('Language'), language),
     field(say('Chapter'), chapter),
     field(say('Model'), model),

@@ -4,11 +4,11 @@
 import { KINDS } from '../domain/payload.js';
 import { element, readable, shape, visible } from '../drawing/dom.js';
 import { percent } from '../drawing/numbers.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { pictureOfSides } from '../matrix/svg.js';
 import { chooseKind } from '../state/actions.js';
 import { settle } from '../state/store.js';
-import { say } from '../locales/language.js';
+import { say, tell } from '../locales/language.js';
 import { generateQr } from './lean_qr.js';
 import { answerAt, orderOf, rightOf } from './question.js';
 import { QUIZ } from './quiz.js';
@@ -41,11 +41,11 @@ export function createPaper(store, progress) {
       const state = store.get();
       const questions = page.guess ? [page.guess, page.check] : QUIZ.map((pair) => pair[page.when]);
       show(
-        page.title(),
+        tell(page.title),
         ...(page.begin && !page.begin.address ? viewOf(state, page, given) : []),
         questionsOf(questions, state.record),
         ...(page.tasks ? [tasksOf(page.tasks)] : []),
-        addressOf(given.link),
+        element('div', { class: 'hl-address' }, codeOf(given.link), element('p', {}, given.link)),
         ...(given.withKey ? [keyOf(page, questions, state.record)] : []),
       );
     },
@@ -59,7 +59,7 @@ export function createPaper(store, progress) {
 function resultOf(chapters, { understood, before, after }) {
   const done = chapters.filter((_, place) => understood.includes(String(place + 1)));
   const given = (when, answers) => (pair, place) =>
-    element('li', {}, pair[when].text(), givenOf(pair[when], answers[place]));
+    element('li', {}, tell(pair[when].text), givenOf(pair[when], answers[place]));
   const part = (title, when, answers) =>
     Object.keys(answers).length === 0
       ? []
@@ -69,7 +69,7 @@ function resultOf(chapters, { understood, before, after }) {
     element(
       'ol',
       {},
-      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${title()}: `), learned())),
+      ...done.map(({ title, learned }) => element('li', {}, element('strong', {}, `${tell(title)}: `), tell(learned))),
     ),
     ...(isComplete ? [element('p', {}, element('strong', {}, scoreOf(before, after)))] : []),
     ...part(say('Five questions before'), 'before', before),
@@ -77,16 +77,8 @@ function resultOf(chapters, { understood, before, after }) {
   ];
 }
 
-function nameLine() {
-  return element(
-    'p',
-    { class: 'hl-name-line' },
-    `${say('Name')}: `,
-    element('span'),
-    `${say('Date')}: `,
-    element('span'),
-  );
-}
+const nameLine = () =>
+  element('p', { class: 'hl-name-line' }, `${say('Name')}: `, element('span'), `${say('Date')}: `, element('span'));
 
 // The sentence, and what the model makes of it; without a picture if the class has another sentence than the page.
 function viewOf(state, { subject, view }, { text, model }) {
@@ -105,13 +97,11 @@ function viewOf(state, { subject, view }, { text, model }) {
   ];
 }
 
-// The head on screen, or the same head of another kind.
 function pictureOf(state, kind) {
   const shown = { ...state, ...chooseKind(state, kind), theme: 'light', pin: null, hover: null, beside: null };
   return pictureOfSides({ ...shown, ...settle(shown) }, state);
 }
 
-// The likeliest words of each step.
 function likeliestOf({ alternatives }) {
   const cell = ({ log_probability: chance, text }) =>
     element('td', {}, element('bdi', {}, visible({ text })), ` ${percent(Math.exp(chance))}`);
@@ -123,12 +113,12 @@ function likeliestOf({ alternatives }) {
 
 function questionsOf(questions, record) {
   const item = (question) =>
-    element('li', {}, question.text(record), boxesOf(question, record), say('Why?'), roomFor(LINES));
+    element('li', {}, tell(question.text), boxesOf(question, record), say('Why?'), roomFor(LINES));
   return element('ol', { class: 'hl-paper-questions' }, ...questions.map(item));
 }
 
 function tasksOf(tasks) {
-  const item = ({ text }) => element('li', {}, text(), note(say('What do you see?')), roomFor(LINES));
+  const item = ({ text }) => element('li', {}, tell(text), sayNote('What do you see?'), roomFor(LINES));
   return element('section', {}, element('h2', {}, say('Try it')), element('ol', {}, ...tasks.map(item)));
 }
 
@@ -143,9 +133,8 @@ function givenOf(question, chosen) {
   return element('p', {}, answer === right ? `✓ ${answer}` : `✗ ${answer} → ${right}`);
 }
 
-function roomFor(lines) {
-  return element('div', { class: 'hl-room' }, ...Array.from({ length: lines }, () => element('span')));
-}
+const roomFor = (lines) =>
+  element('div', { class: 'hl-room' }, ...Array.from({ length: lines }, () => element('span')));
 
 function keyOf({ learned }, questions, record) {
   const item = (question) =>
@@ -153,20 +142,15 @@ function keyOf({ learned }, questions, record) {
       'li',
       {},
       element('strong', {}, answerAt(question, record, rightOf(question, record))),
-      ` ${question.because(record)}`,
+      ` ${tell(question.because)}`,
     );
   return element(
     'section',
     { class: 'hl-key' },
     element('h2', {}, say('Answer key')),
     element('ol', {}, ...questions.map(item)),
-    ...(learned ? [element('p', {}, learned())] : []),
+    ...(learned ? [element('p', {}, tell(learned))] : []),
   );
-}
-
-// The link as text and as a code; a code has room for some hundred letters.
-function addressOf(link) {
-  return element('div', { class: 'hl-address' }, codeOf(link), element('p', {}, link));
 }
 
 function codeOf(link) {

@@ -1,6 +1,6 @@
 // What a person has done in the course, kept in the browser: nothing is sent.
 
-import { useStorage } from '../transport/storage.js';
+import { keepStored, storedFields } from '../transport/storage.js';
 
 const STORED = 'headlight.learned';
 const NOTHING = { tasks: [], understood: [], guesses: {}, before: {}, after: {} };
@@ -9,25 +9,17 @@ const NOTHING = { tasks: [], understood: [], guesses: {}, before: {}, after: {} 
 // distance from the right answer by the number of the chapter, `before` and `after` the answers to the five questions by their
 // places.
 export function createProgress() {
-  let known = storedProgress();
+  let known = {
+    ...NOTHING,
+    ...storedFields(STORED, ([name, value]) => Object.hasOwn(NOTHING, name) && isLike(value, NOTHING[name])),
+  };
   return {
     get: () => known,
     change(changes) {
       known = { ...known, ...changes };
-      useStorage((storage) => storage.setItem(STORED, JSON.stringify(known)));
+      keepStored(STORED, JSON.stringify(known));
     },
   };
-}
-
-// Other programs of the same host may have written anything there.
-function storedProgress() {
-  try {
-    const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');
-    const fits = ([name, usual]) => [name, isLike(stored?.[name], usual) ? stored[name] : usual];
-    return Object.fromEntries(Object.entries(NOTHING).map(fits));
-  } catch {
-    return NOTHING;
-  }
 }
 
 function isLike(value, usual) {

@@ -1,20 +1,26 @@
 // A question of the course: the guess at the beginning of a chapter, what closes it, the ten questions before and after, and
-// what stands on the sheet of a teacher. { text, answers, because } are functions of the record on screen. The first answer is
-// right, or the answer at `right`; answers of a question with `right` keep their order.
+// what stands on the sheet of a teacher: { text, answers, because }, texts in English. The answers may be a function of the record
+// on screen. The first answer is right, or the answer at `right`; answers of a question with `right` keep their order.
 
-import { createButton, element } from '../drawing/dom.js';
+import { choiceItem } from '../drawing/widgets.js';
+import { element } from '../drawing/dom.js';
+import { localNumber, tell } from '../locales/language.js';
 
-// The right answer's place among the answers.
+function answersOf({ answers }, record) {
+  if (typeof answers === 'function') return answers(record);
+  return answers.map((answer) => (typeof answer === 'number' ? localNumber(String(answer)) : tell(answer)));
+}
+
 export function rightOf(question, record) {
   const { right = 0 } = question;
-  return right < 0 ? question.answers(record).length + right : right;
+  return right < 0 ? answersOf(question, record).length + right : right;
 }
 
 // The places of the answers in the order in which a person sees them: not the right one first.
 export function orderOf(question, record) {
-  const places = question.answers(record).map((_, place) => place);
+  const places = answersOf(question, record).map((_, place) => place);
   if ('right' in question) return places;
-  const turned = question.text(record).length % places.length;
+  const turned = tell(question.text).length % places.length;
   return [...places.slice(turned), ...places.slice(0, turned)];
 }
 
@@ -26,16 +32,10 @@ export function createAnswers(question, record, { chosen = null, isJudged = fals
   const entries = orderOf(question, record).map((place) => {
     const sign = isJudged && place === right ? '✓ ' : isJudged && place === chosen ? '✗ ' : '';
     const attributes = { 'aria-pressed': String(place === chosen), disabled: !choose };
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', () => choose?.(place), attributes, sign, answerAt(question, record, place)),
-    );
+    return choiceItem(() => choose?.(place), attributes, sign, answerAt(question, record, place));
   });
-  const isShort = question.answers(record).every((answer) => [...answer].length < 3);
+  const isShort = answersOf(question, record).every((answer) => [...answer].length < 3);
   return element('ul', { class: isShort ? 'hl-answers hl-letters' : 'hl-answers' }, ...entries);
 }
 
-export function answerAt(question, record, place) {
-  return question.answers(record)[place];
-}
+export const answerAt = (question, record, place) => answersOf(question, record)[place];

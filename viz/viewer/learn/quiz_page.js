@@ -2,8 +2,8 @@
 // summary of the course, once they are answered.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
-import { say } from '../locales/language.js';
+import { actionButton, actions, note, sayNote } from '../drawing/widgets.js';
+import { say, tell } from '../locales/language.js';
 import { createAnswers } from './question.js';
 import { QUIZ, countRight } from './quiz.js';
 
@@ -12,13 +12,11 @@ import { QUIZ, countRight } from './quiz.js';
 export function drawBefore(progress, _, redraw) {
   const isComplete = Object.keys(progress.get().before).length === QUIZ.length;
   return [
-    note(
-      say(
-        'Two minutes. Nobody sees your answers: they stay in this browser. After the course come five questions of the same kind, and you see what has changed. You can also go on at once.',
-      ),
+    sayNote(
+      'Two minutes. Nobody sees your answers: they stay in this browser. After the course come five questions of the same kind, and you see what has changed. You can also go on at once.',
     ),
     ...createQuestions(progress, 'before', false, redraw),
-    ...(isComplete ? [note(say('Thank you. After the course you will see what was right.'))] : []),
+    ...(isComplete ? [sayNote('Thank you. After the course you will see what was right.')] : []),
   ];
 }
 
@@ -30,7 +28,7 @@ export function drawAfter(progress, chapters, redraw, openResult) {
   const summary = element(
     'ol',
     { class: 'hl-summary-of-course' },
-    ...done.map(({ learned }) => element('li', {}, learned())),
+    ...done.map(({ learned }) => element('li', {}, tell(learned))),
   );
   return [
     element('h3', {}, say('Five questions after')),
@@ -42,7 +40,7 @@ export function drawAfter(progress, chapters, redraw, openResult) {
     // Its sentences would answer the questions.
     isComplete && done.length > 0
       ? summary
-      : note(say('One sentence appears here for each chapter that you have understood.')),
+      : sayNote('One sentence appears here for each chapter that you have understood.'),
     actions(actionButton(say('Print what I have learned'), openResult)),
   ];
 }
@@ -55,8 +53,8 @@ export function scoreOf(before, after) {
 }
 
 // What is right is said when all five are answered.
-function createQuestions(progress, when, isJudged, redraw) {
-  return QUIZ.flatMap((pair, place) => {
+const createQuestions = (progress, when, isJudged, redraw) =>
+  QUIZ.flatMap((pair, place) => {
     const question = pair[when];
     const answers = progress.get()[when];
     const choose = (chosen) => {
@@ -64,13 +62,12 @@ function createQuestions(progress, when, isJudged, redraw) {
       redraw();
     };
     return [
-      element('p', { class: 'hl-asked' }, `${place + 1}. ${question.text()}`),
+      element('p', { class: 'hl-asked' }, `${place + 1}. ${tell(question.text)}`),
       createAnswers(question, null, {
         chosen: answers[place] ?? null,
         isJudged,
         choose: isJudged ? undefined : choose,
       }),
-      isJudged ? note(question.because()) : null,
+      isJudged ? note(tell(question.because)) : null,
     ].filter((one) => one !== null);
   });
-}

@@ -7,8 +7,7 @@ const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
 const UNTRANSLATED = '.headlight, #hl-prefix, #hl-examples, #hl-language option, textarea, pre, script, style';
 const SCORE = /^(\d+\.\d M|[a-z]+ \d+\.\d)$/i; // a part of a title: the size, or a score
-// The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
-// decimals.
+// The place of a value in a text, with a format of Python: "," groups thousands, ".2f" writes two decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
@@ -48,13 +47,9 @@ function keepLanguage(root) {
   new MutationObserver(restore).observe(root, { attributes: true, attributeFilter: ['lang'] });
 }
 
-export function spokenLanguage() {
-  return spoken.code;
-}
+export const spokenLanguage = () => spoken.code;
 
-export function spokenTexts() {
-  return { ...spoken.texts };
-}
+export const spokenTexts = () => ({ ...spoken.texts });
 
 // Whether what is said next is about a model of letters: then it says "letter" where it says "word" of others.
 /** @type {(isSo: boolean) => void} */
@@ -73,9 +68,7 @@ function translated(text) {
 
 // A text with its values. The first argument is a literal, so that a test can collect all texts.
 /** @type {(text: string, values?: Values) => string} */
-export function say(text, values = {}) {
-  return sayParts(text, values).join('');
-}
+export const say = (text, values = {}) => sayParts(text, values).join('');
 
 // A text about a count, which is its value {count}: `one` for 1 in English, else `other`, which is also the key.
 /** @type {(count: number, one: string, other: string, values?: Values) => string} */
@@ -87,14 +80,12 @@ export function sayCount(count, one, other, values = {}) {
 
 // A text whose values may be elements: the pieces for `append`.
 /** @type {(text: string, values: Values) => Piece[]} */
-export function sayParts(text, values) {
-  return keepQuoted(fill(translated(text), values));
-}
+export const sayParts = (text, values) => keepQuoted(fill(translated(text), values));
 
 // An element between quotation marks stays on one line with them.
 /** @type {(pieces: Piece[]) => Piece[]} */
-function keepQuoted(pieces) {
-  return pieces.flatMap(
+const keepQuoted = (pieces) =>
+  pieces.flatMap(
     /** @type {(piece: Piece, place: number) => Piece[]} */ (piece, place) => {
       const [before, after] = [pieces[place - 1], pieces[place + 1]];
       if (typeof piece === 'string') {
@@ -108,7 +99,6 @@ function keepQuoted(pieces) {
       return [quoted];
     },
   );
-}
 
 function isQuoted(pieces, place) {
   const [before, piece, after] = [-1, 0, 1].map((step) => pieces[place + step] ?? '');
@@ -117,9 +107,8 @@ function isQuoted(pieces, place) {
 
 // A text that came with data: a text without values, or [text, values] from model/errors.py.
 /** @type {(said: Said) => string} */
-export function tell(said) {
-  return typeof said === 'string' ? translated(said) : fill(translated(said[0]), said[1]).join('');
-}
+export const tell = (said) =>
+  typeof said === 'string' ? translated(said) : fill(translated(said[0]), said[1]).join('');
 
 // The title of a model, such as "German → English · 9.9 M", with its languages and numbers as the page writes them.
 /** @type {(title: string) => string} */
@@ -148,9 +137,7 @@ function nameOfLanguage(code, language) {
 
 // A text that the page says later, for `tell`: a Worker has no catalogue.
 /** @type {(text: string, values?: Values) => [text: string, values: Values]} */
-export function message(text, values = {}) {
-  return [text, values];
-}
+export const message = (text, values = {}) => [text, values];
 
 // An error with a sentence for the person, in English and as `said` for `tell`.
 /** @type {(text: string, values?: Values) => Error & { said: Said }} */
@@ -185,9 +172,7 @@ function formatted(value, format, code) {
 
 // A number written with a point, with the decimal mark of the language.
 /** @type {(text: string) => string} */
-export function localNumber(text) {
-  return text.replace('.', spoken.mark);
-}
+export const localNumber = (text) => text.replace('.', spoken.mark);
 
 // The choice
 
@@ -202,9 +187,7 @@ export function chooseLanguage(codes, stored, own = null) {
 }
 
 // The language for the link; null unless somebody chose it.
-export function chosenLanguage() {
-  return chosen;
-}
+export const chosenLanguage = () => chosen;
 
 // The language of a link, if the page does not speak it yet but can.
 /** @type {(address: string) => string | null} */
@@ -214,9 +197,7 @@ export function otherLanguageOf(address) {
 }
 
 /** @type {(address: string) => string | null} */
-function languageOf(address) {
-  return new URLSearchParams(address.slice(1)).get('lang');
-}
+const languageOf = (address) => new URLSearchParams(address.slice(1)).get('lang');
 
 // Fills a list with the languages by their own names; `take` gets the code of a chosen one.
 /** @type {(list: HTMLSelectElement, take: (code: string) => void) => void} */

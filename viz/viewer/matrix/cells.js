@@ -51,20 +51,18 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
 }
 
 // Whether the cells are so small that the magnifier enlarges them under the pointer.
-export function isSmall({ width, height, scale }) {
-  return Math.min(width, height) < SMALL * scale;
-}
+export const isSmall = ({ width, height, scale }) => Math.min(width, height) < SMALL * scale;
 
-function bounded(value, [least, most]) {
-  return Math.min(most, Math.max(least, value));
-}
+const bounded = (value, [least, most]) => Math.min(most, Math.max(least, value));
 
-export function mapOf(grid) {
-  return grid.value.isSigned ? 'diverging' : 'lamp';
-}
+export const mapOf = (grid) => (grid.value.isSigned ? 'diverging' : 'lamp');
 
 // Draws all cells, or a part of them, { row, column, rows, columns }.
-export function drawCells({ canvas, grid, size }, state, part = { row: 0, column: 0, ...sizesOf(grid) }) {
+export function drawCells(
+  { canvas, grid, size },
+  state,
+  part = { row: 0, column: 0, rows: grid.rows, columns: grid.columns },
+) {
   const colours = palette(state.theme, mapOf(grid));
   const context = sizeCanvas(canvas, part.columns * size.width, part.rows * size.height);
   const patterns = { hatch: hatching(context, state.theme), dots: dotting(context, state.theme) };
@@ -90,10 +88,6 @@ export function drawCells({ canvas, grid, size }, state, part = { row: 0, column
   }
 }
 
-function sizesOf({ rows, columns }) {
-  return { rows, columns };
-}
-
 function drawCell(context, { status, value, share, box, scale, colours, patterns }) {
   const [left, top, width, height] = box;
   const step = stepOf(share);
@@ -115,20 +109,17 @@ export function roundedValue(value, width) {
 }
 
 // Thin diagonal lines, so that a cell that the mask forbids does not look like a weight of 0.
-function hatching(context, theme) {
-  return tiled(context, theme, (pen) => {
+const hatching = (context, theme) =>
+  tiled(context, theme, (pen) => {
     for (const shift of [-6, 0, 6]) {
       pen.moveTo(shift - 1, 7);
       pen.lineTo(shift + 7, -1);
     }
     pen.stroke();
   });
-}
 
 // Dots, so that a cell with nothing to compare it with does not look like a difference of 0.
-function dotting(context, theme) {
-  return tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));
-}
+const dotting = (context, theme) => tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));
 
 function tiled(context, theme, draw) {
   const tile = document.createElement('canvas');
@@ -140,8 +131,7 @@ function tiled(context, theme, draw) {
   return context.createPattern(tile, 'repeat');
 }
 
-// What the colour map means, as text: the name of the value with the number at the low end, and the number at the high end with
-// its unit.
+// What the colour map means: the name of the value with the number at the low end, and the number at the high end with its unit.
 export function scaleEnds({ high, value }, { scale }) {
   const most = scale === 'row' ? say('row max') : localNumber(String(Number(high.toFixed(2))));
   const low = value.isSigned ? `−${most}` : '0';

@@ -38,7 +38,6 @@ export function createMatrix(store, heading, table) {
   return node;
 }
 
-// The cells with the names of rows and columns.
 function createCells(isB) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const bands = ['row', 'column', 'cell'].map((name) =>

@@ -58,19 +58,11 @@ export function describeView(state) {
   return facts.join(' · ');
 }
 
-export function plain(pieces) {
-  return pieces.map((piece) => piece.textContent ?? piece).join('');
-}
+export const plain = (pieces) => pieces.map((piece) => piece.textContent ?? piece).join('');
 
-function soft(text) {
-  return element('span', { class: 'hl-soft' }, text);
-}
+const soft = (text) => element('span', { class: 'hl-soft' }, text);
+const strong = (pieces) => element('strong', {}, ...pieces);
 
-function strong(pieces) {
-  return element('strong', {}, ...pieces);
-}
-
-// The names of a row and a column, for sentences about them.
 function namesAt(grid, row, column) {
   return { row: strong(rowName(grid.rowGroups[row])), column: strong([tokenText(grid.columnGroups[column].token)]) };
 }
@@ -90,22 +82,13 @@ function describeCell(state, grid, row, column) {
   return [link, ` ${value.label()} `, number, ` · ${rank}`, ...rowFacts(grid, row)];
 }
 
-// A number with the name of its value.
-function quantity({ value }, number) {
-  return `${value.label()} ${value.text(number)}`;
-}
+const quantity = ({ value }, number) => `${value.label()} ${value.text(number)}`;
+const rowOf = (grid, row) => grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
 
-function rowOf(grid, row) {
-  return grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
-}
+const allowedIn = (grid, row) =>
+  grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN).length;
 
-function allowedIn(grid, row) {
-  return grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN)
-    .length;
-}
-
-// Only rows of weights add up to 1 and have an entropy; rows of a running memory do so with what comes from nothing. The hidden
-// share is always written.
+// Only rows of weights add up to 1 and have an entropy; rows of a running memory do so with what comes from nothing.
 function rowFacts(grid, row) {
   const facts = [];
   if (grid.nothing && !grid.isMax) facts.push(` · ${say('from nothing {share}', { share: fixed(grid.nothing[row]) })}`);

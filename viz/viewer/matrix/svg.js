@@ -52,7 +52,12 @@ function pictureOf(state) {
     shape('defs', {}, hatch(inks), dots(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOfMatrix(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
-    ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
+    ...names.columns.map((name, column) =>
+      words(0, 0, name, {
+        transform: `translate(${left + (column + 0.5) * CELL.width} ${top - 8}) rotate(-38)`,
+        fill: inks.ink,
+      }),
+    ),
     ...names.rows.map((name, row) =>
       words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
     ),
@@ -63,20 +68,13 @@ function pictureOf(state) {
   return svg;
 }
 
-function longest(names) {
-  return Math.max(
+const longest = (names) =>
+  Math.max(
     4,
     ...names.map((name) => [...name].length * (/[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u.test(name) ? 1.9 : 1)),
   );
-}
 
-function words(x, y, text, attributes) {
-  return shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
-}
-
-function columnLabel(name, x, y, inks) {
-  return words(0, 0, name, { transform: `translate(${x} ${y}) rotate(-38)`, fill: inks.ink });
-}
+const words = (x, y, text, attributes) => shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
 
 function cellsOf(grid, state) {
   const { css, ink } = palette(state.theme, mapOf(grid));
@@ -135,11 +133,10 @@ function legend(grid, state, y, inks) {
   );
 }
 
-function captions(state, y, inks) {
-  return notesOf(state).map((line, place) =>
+const captions = (state, y, inks) =>
+  notesOf(state).map((line, place) =>
     words(MARGIN, y + 20 * place, line, { fill: place === 0 && state.pin ? inks.ink : inks.soft }),
   );
-}
 
 // What a picture or a handout says of the view: the pinned cell, the value with its switches, the sentences and the model.
 export function notesOf(state) {
@@ -162,9 +159,7 @@ export function notesOf(state) {
   ].filter(Boolean);
 }
 
-function sentenceOf({ source_text: source, text }) {
-  return `${isolated(readable(source))} → ${isolated(readable(text))}`;
-}
+const sentenceOf = ({ source_text: source, text }) => `${isolated(readable(source))} → ${isolated(readable(text))}`;
 
 function hatch(inks) {
   const place = { patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' };
@@ -176,17 +171,15 @@ function hatch(inks) {
 }
 
 // A cell without a counterpart, as on screen.
-function dots(inks) {
-  return shape(
+const dots = (inks) =>
+  shape(
     'pattern',
     { id: 'dots', width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
     shape('rect', { x: 2, y: 2, width: 1.5, height: 1.5, fill: inks.line }),
   );
-}
 
-export function svgText(svg) {
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
-}
+export const svgText = (svg) =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 
 // The same picture as a PNG with twice the resolution, or less where it is too large. An exported file may load data URLs only.
 export async function pngOf(svg) {

@@ -49,11 +49,8 @@ function tableOf(state) {
   );
 }
 
-function totalHead(scope) {
-  return element('th', { scope }, say('total'));
-}
+const totalHead = (scope) => element('th', { scope }, say('total'));
 
-// The sums of the rows and of the columns.
 function totalsOf({ rows, columns, values }) {
   const totals = { rows: Array(rows).fill(0), columns: Array(columns).fill(0) };
   values.forEach((value, cell) => {
@@ -63,6 +60,4 @@ function totalsOf({ rows, columns, values }) {
   return totals;
 }
 
-function cellText({ value, values, status }, cell) {
-  return hasValue(status[cell]) ? value.text(values[cell]) : '–';
-}
+const cellText = ({ value, values, status }, cell) => (hasValue(status[cell]) ? value.text(values[cell]) : '–');

@@ -36,7 +36,6 @@ function meaningOfArcs(state) {
     : say('Each word is joined with what is read to write it.');
 }
 
-// The entries of the menu that are on or off.
 const SWITCHES = [
   {
     text: () => say('Whole matrix'),
@@ -106,9 +105,7 @@ export function createToolbar(client, table) {
   );
 }
 
-function isReduced({ head, selection, reduce }, wanted) {
-  return (head === null || selection.length > 0) && reduce === wanted;
-}
+const isReduced = ({ head, selection, reduce }, wanted) => (head === null || selection.length > 0) && reduce === wanted;
 
 // For one head: shows all heads of its layer. For all heads: goes back to one head, or changes how they are reduced.
 function reduceTo(state, reduce) {
@@ -117,7 +114,6 @@ function reduceTo(state, reduce) {
   return { ...toggleAverage(state), reduce };
 }
 
-// The share of each row that is shown in full colour.
 function createThreshold(store) {
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
   const { node, draw } = percentSlider([50, 100], (threshold) => store.change({ threshold }), {

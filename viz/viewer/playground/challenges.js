@@ -1,8 +1,8 @@
 // Challenges: a goal, and the record of the person in this browser. While one is on, the page gives no hints.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, note } from '../drawing/widgets.js';
-import { useStorage } from '../transport/storage.js';
+import { actionButton, sayNote } from '../drawing/widgets.js';
+import { keepStored, storedFields } from '../transport/storage.js';
 import { message, say, tell } from '../locales/language.js';
 import { SWITCHES, USUAL } from './settings.js';
 
@@ -43,7 +43,7 @@ const CHALLENGES = {
 
 // Returns { node, note(trainings), goalOf(name) }. `begin(name, task)` begins a challenge.
 export function createChallenges(begin) {
-  const records = storedRecords();
+  const records = storedFields(STORED, isRecord);
   const lines = Object.entries(CHALLENGES).map(([name, { task, goal }]) => {
     const record = element('span', { class: 'hl-soft', role: 'status' });
     const node = element(
@@ -68,7 +68,7 @@ export function createChallenges(begin) {
       { class: 'hl-panel hl-challenges' },
       element('h3', {}, say('Challenges')),
       element('ol', {}, ...lines.map(({ node }) => node)),
-      note(say('During a challenge the switches give no hints.')),
+      sayNote('During a challenge the switches give no hints.'),
     ),
     goalOf: (name) => (name === null ? '' : tell(CHALLENGES[name].goal)),
     // Looks at the trainings as they are now.
@@ -76,20 +76,11 @@ export function createChallenges(begin) {
       for (const [name, { scoreOf, better }] of Object.entries(CHALLENGES))
         for (const score of trainings.map(scoreOf).filter((one) => one !== null))
           records[name] = name in records ? better(records[name], score) : score;
-      useStorage((storage) => storage.setItem(STORED, JSON.stringify(records)));
+      keepStored(STORED, JSON.stringify(records));
       draw();
     },
   };
 }
 
-// Other programs of the same host may have written anything there.
-function storedRecords() {
-  try {
-    const stored = JSON.parse(useStorage((storage) => storage.getItem(STORED)) ?? '{}');
-    const fits = ([name, score]) =>
-      Object.hasOwn(CHALLENGES, name) && (name === 'broken' ? typeof score === 'string' : Number.isFinite(score));
-    return Object.fromEntries(Object.entries(stored).filter(fits));
-  } catch {
-    return {};
-  }
-}
+const isRecord = ([name, score]) =>
+  Object.hasOwn(CHALLENGES, name) && (name === 'broken' ? typeof score === 'string' : Number.isFinite(score));

@@ -3,15 +3,11 @@
 import { writeCourse } from '../state/linked_choices.js';
 import { courseOfAddress, toAddress } from '../state/permalink.js';
 import { startWorker, workerAsker } from '../transport/requests.js';
-import { rewriteAddress } from '../domain/address_bar.js';
+import { rewriteAddress } from '../state/parameters.js';
 import { say } from '../locales/language.js';
 
-// Whether an address is one of the playground.
-export function isPlayground(address) {
-  return new URLSearchParams(address.slice(1)).has('playground');
-}
+export const isPlayground = (address) => new URLSearchParams(address.slice(1)).has('playground');
 
-// An address of the playground with this chapter of Learn, if any.
 function withChapter(address, course) {
   const parameters = new URLSearchParams(address.slice(1));
   for (const name of ['learn', 'minutes']) parameters.delete(name);

@@ -9,9 +9,7 @@ import { attend, normalise } from '../engine/network.js';
 import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';
 
-export function variable(memory, length) {
-  return { value: memory.take(length), gradient: memory.take(length) };
-}
+export const variable = (memory, length) => ({ value: memory.take(length), gradient: memory.take(length) });
 
 // y = x Wᵀ + b. With `into` the product is added to that variable: a residual connection: both have the same
 // gradient. Rows of y are padded to the width that the product can write; only the logits need it, without a bias.
@@ -106,10 +104,8 @@ export function attention({ memory, tape }, shape, queries, keys, { isCausal = f
     const key = (keys.borders[sentence] + first) * keys.stride + keys.start;
     const output = row * width;
     const count = (isCausal ? place + 1 : columns) - first;
-    const [reads, writes] = [
-      { array: queries.of.value, start: query },
-      { array: joined.value, start: output },
-    ];
+    const reads = { array: queries.of.value, start: query };
+    const writes = { array: joined.value, start: output };
     attend(shape, reads, { array: keys.of.value, start: key, stride: keys.stride }, count, null, writes, found);
     tape.push(() => attendBack(shape, queries.of, keys, joined, { query, key, output, count, found }));
   });

@@ -1,7 +1,7 @@
 // Pairs that the person pastes or drops: two columns, a source and what to write for it. They never leave the browser.
 
 import { element } from '../drawing/dom.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { fault, say, tell } from '../locales/language.js';
 
 const [FEWEST, MOST] = [20, 3000]; // pairs
@@ -77,11 +77,9 @@ export function createOwnPairs(take) {
     'details',
     { class: 'hl-panel hl-own-pairs' },
     element('summary', {}, say('Own pairs')),
-    note(
-      say(
-        'Paste two columns, or drop a file here: what the model reads, and what it writes. A tab, a semicolon or a comma stands between them. At most {most} pairs of {longest} characters; they stay in this browser.',
-        { most: MOST, longest: LONGEST },
-      ),
+    sayNote(
+      'Paste two columns, or drop a file here: what the model reads, and what it writes. A tab, a semicolon or a comma stands between them. At most {most} pairs of {longest} characters; they stay in this browser.',
+      { most: MOST, longest: LONGEST },
     ),
     box,
     actions(
@@ -93,7 +91,6 @@ export function createOwnPairs(take) {
   );
 }
 
-// The box with the pairs, and the choice of a file that fills it.
 function createBox(show) {
   const box = element('textarea', {
     class: 'hl-box',

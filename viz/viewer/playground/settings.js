@@ -5,6 +5,7 @@ import { writeCourse } from '../state/linked_choices.js';
 import { courseOfAddress } from '../state/permalink.js';
 import { fixed } from '../drawing/numbers.js';
 import { OWN, TASKS } from './tasks.js';
+import { element } from '../drawing/dom.js';
 
 const onOff = (isOn) => (isOn ? say('on') : say('off'));
 
@@ -36,7 +37,7 @@ export const SWITCHES = {
 };
 
 // What to expect of each switch. The slow test test_switches.py trains to see that each sentence is true.
-export const HINTS = {
+const HINTS = {
   task: message('Copying takes fewer steps than spelling backwards, and sorting takes more.'),
   layers: message('One layer on each side is enough to spell backwards. With two, each step takes longer.'),
   heads: message('One head is enough to spell backwards. With more, watch which of them does the work.'),
@@ -94,7 +95,6 @@ function textOf(name, settings) {
   return text(settings[name]);
 }
 
-// The address of one or two trainings, of the same task, at a step.
 export function addressOf([first, second = {}], step = 0) {
   const parameters = new URLSearchParams(NAMES.map((name) => [parameterOf(name), written(first[name])]));
   for (const name of NAMES.slice(1)) if (name in second) parameters.set(`${name}2`, written(second[name]));
@@ -104,4 +104,35 @@ export function addressOf([first, second = {}], step = 0) {
   const language = chosenLanguage();
   if (language) parameters.set('lang', language);
   return `#${parameters}`;
+}
+
+// A and B, where there are two.
+export const nameOf = ({ settings }, side) => (settings.length > 1 ? 'AB'[side] : '');
+
+export function createSwitches(play, side, begin) {
+  const names = Object.keys(SWITCHES).filter((name) => name !== 'task');
+  const title = `${say('Switches')} ${nameOf(play, side)}`.trim();
+  const list = element(
+    'div',
+    { class: 'hl-play-switches' },
+    ...names.map((name) => createSwitch(play, side, name, begin)),
+  );
+  return element('section', { class: 'hl-panel', 'aria-label': title }, element('h3', {}, title), list);
+}
+
+// A list of values. A change begins the training again, with `begin`, and is written into the address.
+export function createSwitch(play, side, name, begin) {
+  const { label, text = String } = SWITCHES[name];
+  const values = SWITCHES[name].values.filter((value) => value !== OWN || play.pairs !== null);
+  const id = `hl-play-${name}-${side}`;
+  const own = play.settings[side][name];
+  const options = values.map((value, place) => new Option(text(value), place, false, value === own));
+  const list = element('select', { class: 'hl-box', 'aria-describedby': id }, ...options);
+  list.addEventListener('change', () => {
+    const change = { [name]: values[Number(list.value)] };
+    const changed = (each, place) => (place === side || name === 'task' ? { ...each, ...change } : each);
+    begin(play, play.settings.map(changed));
+    play.node.querySelector(`[aria-describedby="${id}"]`)?.focus();
+  });
+  return element('label', {}, tell(label), list, element('span', { class: 'hl-soft', id }, tell(HINTS[name])));
 }

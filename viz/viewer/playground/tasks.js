@@ -18,7 +18,6 @@ const HELD_OUT = 8; // one of so many sources
 const from = (first, count, random) => first + Math.floor(count * random());
 const pick = (list, random) => list[from(0, list.length, random)];
 
-// A number from 1 to 999 in German words.
 function germanNumber(number) {
   const [hundreds, rest] = [Math.floor(number / 100), number % 100];
   const [tens, ones] = [Math.floor(rest / 10), rest % 10];
@@ -73,13 +72,10 @@ export const TASKS = {
   },
 };
 
-// The task of pairs that the person has brought.
 export const OWN = 'own';
 
 // The task of this name; `own` is { pairs, heldOut } of own_pairs.js.
-export function taskNamed(name, own) {
-  return name === OWN ? taskOfPairs(own) : TASKS[name];
-}
+export const taskNamed = (name, own) => (name === OWN ? taskOfPairs(own) : TASKS[name]);
 
 // Three of the pairs are its examples.
 function taskOfPairs({ pairs, heldOut }) {
@@ -128,7 +124,6 @@ function isHeldOut({ examples, byHeart = [], heldOut = HELD_OUT }, source) {
   return examples.includes(source) || ((sum >>> 16) % heldOut === 0 && !byHeart.includes(source));
 }
 
-// Sources that are held out, or that are not.
 export function drawSources(task, count, random, heldOut) {
   const found = [];
   while (found.length < count) {

@@ -58,7 +58,6 @@ function initial(part, [outputs, inputs], random) {
   return () => (2 * random() - 1) * limit;
 }
 
-// Some outputs of a matrix, from `start` up to `end`.
 function sliceOf({ inputs, weight, bias }, start, end) {
   const part = ({ value, gradient }, width) => ({
     value: value.subarray(start * width, end * width),

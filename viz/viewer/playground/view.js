@@ -4,18 +4,18 @@ import { watchTheme } from '../drawing/colormap.js';
 import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';
 import { startWorker } from '../transport/requests.js';
-import { actionButton, actions, note } from '../drawing/widgets.js';
+import { actionButton, actions, sayNote } from '../drawing/widgets.js';
 import { askToBegin } from './ask.js';
+import { isPlayground } from './entry.js';
 import { chartsOf } from './charts.js';
 import { save } from '../drawing/files.js';
-import { rewriteAddress } from '../domain/address_bar.js';
+import { rewriteAddress } from '../state/parameters.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from '../engine/tensors/zip.js';
 import { createMatrices } from './matrices.js';
 import { createChallenges } from './challenges.js';
 import { createOwnPairs } from './own_pairs.js';
-import { USUAL, addressOf, settingsOf, stepOf, titlesOf } from './settings.js';
-import { createSwitch, createSwitches, nameOf } from './switches.js';
+import { addressOf, createSwitch, createSwitches, nameOf, settingsOf, stepOf, titlesOf, USUAL } from './settings.js';
 import { OWN, taskNamed } from './tasks.js';
 import { BOTH, WHY_STEPS, createWhy } from './why.js';
 
@@ -66,11 +66,8 @@ async function openAddress(play, address) {
   if (step > stepsOf(play) && isSame(wanted, play.settings)) setPace(play, Infinity, step);
 }
 
-function isSame(one, other) {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
+const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-// Begins trainings with these settings at step 0.
 function begin(play, settings) {
   play.settings = settings;
   play.example = 0;
@@ -79,7 +76,6 @@ function begin(play, settings) {
   return restart(play);
 }
 
-// Asks before a training is given up.
 function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
   if (stepsOf(play) === 0) return start();
   setPace(play, 0);
@@ -91,9 +87,7 @@ function beginAfterAsking(play, wanted, start = () => begin(play, wanted)) {
   });
 }
 
-function stepsOf({ frames }) {
-  return frames.at(-1)?.[0].steps ?? 0;
-}
+const stepsOf = ({ frames }) => frames.at(-1)?.[0].steps ?? 0;
 
 async function restart(play) {
   play.problem.hidden = true;
@@ -129,7 +123,7 @@ function take(play, frames) {
   if (play.frames.length > MOST_FRAMES)
     play.frames = play.frames.filter((_, place) => place % 2 === 0 || place === MOST_FRAMES);
   if (play.until > 0 && frames[0].steps >= play.until) setPace(play, 0);
-  if (!play.pace && isPlaying()) rewriteAddress(addressOf(play.settings, frames[0].steps));
+  if (!play.pace && isPlayground(location.hash)) rewriteAddress(addressOf(play.settings, frames[0].steps));
   const played = ({ steps, share, parameters }, side) => ({ settings: play.settings[side], steps, share, parameters });
   const trainings = frames.map(played);
   play.report(trainings);
@@ -161,11 +155,6 @@ function setPace(play, pace, until = 0) {
   play.worker?.postMessage({ pace, until });
 }
 
-// The page may show something else when the last frame arrives.
-function isPlaying() {
-  return new URLSearchParams(location.hash.slice(1)).has('playground');
-}
-
 // Shows a frame; null is the last one at any time.
 function show(play, place) {
   play.shown = place;
@@ -187,14 +176,14 @@ function build(play) {
   createSides(play);
   node.replaceChildren(
     element('header', { class: 'hl-bar' }, element('h2', {}, say('Playground')), close),
-    note(say('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.')),
+    sayNote('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.'),
     element('p', { class: 'hl-goal' }, play.challenges.goalOf(play.challenge)),
     element('div', { class: 'hl-play-controls' }, createControls(play), createHistory(play)),
     play.problem,
     play.status,
     play.trainings,
-    note(
-      say('Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.'),
+    sayNote(
+      'Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.',
     ),
     element('div', { class: 'hl-panel hl-play-below' }, createWords(play, taskOf(play)), play.charts),
     element('div', { class: 'hl-play-sides' }, ...switches),
@@ -204,9 +193,7 @@ function build(play) {
   );
 }
 
-function taskOf({ settings, pairs }) {
-  return taskNamed(settings[0].task, pairs);
-}
+const taskOf = ({ settings, pairs }) => taskNamed(settings[0].task, pairs);
 
 // The switches of the first training stay.
 function trainOn(play, pairs) {
@@ -220,23 +207,21 @@ function trainOn(play, pairs) {
 }
 
 // A challenge begins with the usual model.
-function takeOn(play, name, task) {
-  return beginAfterAsking(play, [], () => {
+const takeOn = (play, name, task) =>
+  beginAfterAsking(play, [], () => {
     play.challenge = name;
     play.node.scrollTo(0, 0);
     return begin(play, [{ ...USUAL, task }]);
   });
-}
 
 // The two trainings of “Why attention?”, up to the step that its text is about.
-function trainBoth(play) {
-  return beginAfterAsking(play, BOTH, async () => {
+const trainBoth = (play) =>
+  beginAfterAsking(play, BOTH, async () => {
     play.challenge = null;
     play.node.scrollTo(0, 0);
     await begin(play, BOTH);
     setPace(play, Infinity, WHY_STEPS);
   });
-}
 
 function createControls(play) {
   const textOf = (pace) =>

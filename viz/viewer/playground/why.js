@@ -8,8 +8,8 @@ import { USUAL } from './settings.js';
 export const BOTH = [USUAL, { ...USUAL, last: true }];
 export const WHY_STEPS = 1000; // tests/viz/playground/test_switches.py trains so long to see that the text is true
 
-export function createWhy(run) {
-  return element(
+export const createWhy = (run) =>
+  element(
     'section',
     { class: 'hl-panel' },
     element('h3', {}, say('Why attention?')),
@@ -30,4 +30,3 @@ export function createWhy(run) {
     ),
     actions(actionButton(say('Train both'), run)),
   );
-}

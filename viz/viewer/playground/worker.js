@@ -103,16 +103,9 @@ export function trainOnce(training) {
 }
 
 // Long words are fewer, so that they take no more memory.
-function sizeOf({ size = 1 }, words) {
-  return Math.ceil(words * size);
-}
+const sizeOf = ({ size = 1 }, words) => Math.ceil(words * size);
+const readingOf = ({ mask, last }) => ({ isCausal: mask, onlyLast: last });
 
-// What the decoder may read.
-function readingOf({ mask, last }) {
-  return { isCausal: mask, onlyLast: last };
-}
-
-// A line of the log about the step on screen.
 function logged(training) {
   const { trainer, loss } = training;
   return { step: trainer.steps, 'train/loss': loss, 'validation/exact_match': 100 * shareRight(training) };
@@ -131,18 +124,12 @@ function withLastStep(training) {
 }
 
 // As training/run/probes.py: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
-function isProbed(steps) {
-  return steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
-}
+const isProbed = (steps) => steps <= 3 || (steps % 2 === 0 && isProbed(steps / 2));
 
-// The share of unseen words that the model writes without an error.
-export function shareRight(training) {
-  return shareOf(rightByLength(training));
-}
+export const shareRight = (training) => shareOf(rightByLength(training));
 
-function shareOf(lengths) {
-  return sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
-}
+const shareOf = (lengths) =>
+  sum(lengths.map(([, share, count]) => share * count)) / sum(lengths.map(([, , count]) => count));
 
 // The share of words written without an error by their number of letters: [letters, share, count of words] each. A word is right
 // if each of its letters is the likeliest after the right letters before it.

@@ -1,5 +1,4 @@
-// A list with a search box: the combobox of the WAI-ARIA Authoring Practices. It shows the chosen name; what a person types
-// filters the list.
+// A list with a search box: the combobox of the WAI-ARIA Authoring Practices. It shows the chosen name; typing filters the list.
 
 import { element } from '../drawing/dom.js';
 import { say, sayCount } from '../locales/language.js';
@@ -114,9 +113,7 @@ function close(parts) {
   input.removeAttribute('aria-activedescendant');
 }
 
-function nameOf({ entries, value }) {
-  return entries.find((entry) => entry.value === value)?.name ?? '';
-}
+const nameOf = ({ entries, value }) => entries.find((entry) => entry.value === value)?.name ?? '';
 
 // The entries whose name or terms contain a text. Names that begin with it come first, then names with a word that does.
 export function search(entries, text) {
@@ -133,6 +130,4 @@ export function search(entries, text) {
 }
 
 // Without accents and capitals.
-function plain(text) {
-  return text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
-}
+const plain = (text) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();

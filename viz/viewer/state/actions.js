@@ -3,14 +3,13 @@
 import { USUAL, chosenValue } from '../values/values.js';
 import { clamp } from '../domain/math.js';
 import { KINDS, placesToRemove } from '../domain/payload.js';
-import { chosenHeads, sameHead } from '../domain/heads.js';
+import { chosenHeads, mostFocused, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 
-// What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
+    (name) => !['mutes', 'gold', 'ablation', 'panel', 'questions', 'learn', 'minutes', 'sideB'].includes(name),
   ),
   'lastHead',
   'step',
@@ -19,20 +18,8 @@ const RESTORED = [
 
 // What a sentence of In short can change.
 const OPENED = [
-  ...[
-    'kind',
-    'layer',
-    'head',
-    'lastHead',
-    'selection',
-    'valueName',
-    'pin',
-    'words',
-    'mutes',
-    'panel',
-    'step',
-    'questions',
-  ],
+  ...['kind', 'layer', 'head', 'lastHead', 'selection', 'valueName'],
+  ...['pin', 'words', 'mutes', 'panel', 'step', 'questions'],
 ];
 
 // Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
@@ -43,9 +30,7 @@ export function openAside(state, changesOf) {
 }
 
 /** @type {(state: { aside: Changes | null }) => Changes} */
-export function closeAside({ aside }) {
-  return aside ? { ...aside, hover: null, aside: null } : {};
-}
+export const closeAside = ({ aside }) => (aside ? { ...aside, hover: null, aside: null } : {});
 
 // Pins a spot, or unpins what is pinned already. A row and a column that are pinned one after the other are a cell.
 /** @type {(state: { pin: Spot | null }, spot: Spot) => Changes} */
@@ -58,7 +43,6 @@ export function togglePin({ pin }, spot) {
   return { pin: row === null && column === null ? null : { row, column } };
 }
 
-// Removes the word of a source token, or brings it back.
 /** @type {(state: State, place: number) => Changes} */
 export function toggleRemoved({ record, removedAt }, place) {
   const [first] = placesToRemove(record, place);
@@ -98,9 +82,7 @@ export function moveHead(state, distance) {
 }
 
 /** @type {(state: State, distance: number) => Changes} */
-export function moveLayer(state, distance) {
-  return { layer: state.layer + distance, selection: NO_HEADS };
-}
+export const moveLayer = (state, distance) => ({ layer: state.layer + distance, selection: NO_HEADS });
 
 /** @type {(state: State) => Changes} */
 export function toggleAverage(state) {
@@ -124,15 +106,12 @@ export function showRecord(opened, record) {
   const back = { ...closed, ...(isElsewhere(state) ? goHome(state) : {}) };
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
-  const instead = withoutRow(state.instead); // the row belongs to the sentence before
-  return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, instead };
+  const ablation = withoutRow(state.ablation); // the row belongs to the sentence before
+  return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, ablation };
 }
 
-// What muted heads give instead, in all rows.
-/** @type {(instead: Instead) => Instead} */
-export function withoutRow(instead) {
-  return instead.row === null ? instead : { ...instead, row: null };
-}
+/** @type {(ablation: Ablation) => Ablation} */
+export const withoutRow = (ablation) => (ablation.row === null ? ablation : { ...ablation, row: null });
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
 /** @type {(state: Pick<State, 'trainings' | 'beside'>, name: string) => Changes} */
@@ -154,17 +133,13 @@ export function openView(state, record, { type, label, ...details }) {
   return { ...choicesFor(state, record), shown, valueName: isAskedInVain ? USUAL.name : state.valueName };
 }
 
-// Goes back to the view from which this one was opened.
 /** @type {(state: State) => Changes} */
-export function closeView(state) {
-  return state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
-}
+export const closeView = (state) =>
+  state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
 
 // Goes back to the model's own translation and restores the choices from before.
 /** @type {(state: { shown: OpenedView | null }) => Changes} */
-export function goHome({ shown }) {
-  return shown ? { ...shown.choices, shown: null, hover: null, error: null } : {};
-}
+export const goHome = ({ shown }) => (shown ? { ...shown.choices, shown: null, hover: null, error: null } : {});
 
 // Changes one of the state's views, also when it is not on screen.
 /** @type {(state: State, view: View, changes: Partial<View>) => Changes} */
@@ -175,14 +150,12 @@ export function changeView(state, view, changes) {
 }
 
 /** @type {(state: State | EmptyState, record: TranslationRecord) => View} */
-function createView(state, record) {
-  return {
-    ...EMPTY_VIEW,
-    record,
-    mutes: record.muted?.heads ?? (sameHeads(state.record, record) ? state.mutes : NO_HEADS),
-    gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
-  };
-}
+const createView = (state, record) => ({
+  ...EMPTY_VIEW,
+  record,
+  mutes: record.muted?.heads ?? (sameHeads(state.record, record) ? state.mutes : NO_HEADS),
+  gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
+});
 
 /** @type {(state: State | EmptyState, record: TranslationRecord) => Changes} */
 function choicesFor(state, record) {
@@ -201,9 +174,8 @@ export function sameHeads(one, other) {
 
 // Whether two records are of the same sentence and the same translation, so that links between their words agree.
 /** @type {(one: TranslationRecord | null, other: TranslationRecord) => boolean} */
-function sameWords(one, other) {
-  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
-}
+const sameWords = (one, other) =>
+  one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
 
 // Shows one head, of any kind.
 /** @type {(state: State | EmptyState, head: Head) => Changes} */
@@ -213,17 +185,12 @@ export function showHead(state, [kind, layer, head]) {
 
 // A head { kind, layer, head } as a choice.
 /** @type {(head: { kind: Kind; layer: number; head: number }) => Pick<State, 'kind' | 'layer' | 'head' | 'lastHead' | 'selection'>} */
-export function headOf({ kind, layer, head }) {
-  return { kind, layer, head, lastHead: head, selection: NO_HEADS };
-}
+export const headOf = ({ kind, layer, head }) => ({ kind, layer, head, lastHead: head, selection: NO_HEADS });
 
-// The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
-// word of its own.
+// The head that was taught to align, or the head with the largest source focus: each of its rows reads a word of its own.
 /** @type {(record: TranslationRecord) => { kind: Kind; layer: number; head: number }} */
 export function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };
-  const all = record.measures.cross.focus.flatMap((heads, layer) =>
-    heads.map((value, head) => ({ kind: 'cross', layer, head, value })),
-  );
-  return all.reduce((best, one) => (one.value > best.value ? one : best));
+  const [kind, layer, head] = mostFocused(record.measures.cross.focus);
+  return { kind, layer, head };
 }

@@ -35,18 +35,13 @@ export function besideQuestion(state) {
 
 // The record of B, or null if nothing stands beside the view. The last record stays until the next one arrives.
 /** @type {(state: State | EmptyState) => TranslationRecord | null} */
-export function recordOfB(state) {
-  return besideQuestion(state) ? (state.beside?.record ?? null) : null;
-}
+export const recordOfB = (state) => (besideQuestion(state) ? (state.beside?.record ?? null) : null);
 
 // The record of the other side, on either side; null without one.
 /** @type {(state: State) => TranslationRecord | null} */
-export function otherRecord(state) {
-  return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
-}
+export const otherRecord = (state) => (state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state));
 
-// The token that the other side has where this side has the token of the step, if both sides are of one model; null if the
-// tokens are the same.
+// The token that the other side has in the place of the step, if both sides are of one model; null if it is the same.
 /** @type {(state: State) => Token | null} */
 export function wordOfOtherSide(state) {
   const { record, step } = state;
@@ -59,15 +54,12 @@ export function wordOfOtherSide(state) {
 
 // Whether the record of B answers what is asked now.
 /** @type {(state: State) => boolean} */
-export function isUpToDate(state) {
-  return state.beside?.record ? sameQuestion(state.beside.question, besideQuestion(state)) : false;
-}
+export const isUpToDate = (state) =>
+  state.beside?.record ? sameQuestion(state.beside.question, besideQuestion(state)) : false;
 
 // A or B while two sides are on screen, otherwise empty.
 /** @type {(state: State) => 'A' | 'B' | ''} */
-export function sideOf(state) {
-  return state.side === 'B' || recordOfB(state) ? state.side : '';
-}
+export const sideOf = (state) => (state.side === 'B' || recordOfB(state) ? state.side : '');
 
 // Whether the matrix shows A minus B.
 /** @type {(state: State) => boolean} */

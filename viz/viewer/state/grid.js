@@ -9,19 +9,8 @@ import { otherSide } from './sides.js';
 import { focusOf } from './queries.js';
 
 const INPUTS = [
-  'record',
-  'kind',
-  'layer',
-  'head',
-  'selection',
-  'reduce',
-  'valueName',
-  'values',
-  'reference',
-  'hideSpecials',
-  'words',
-  'threshold',
-  'sideB',
+  ...['record', 'kind', 'layer', 'head', 'selection', 'reduce', 'valueName', 'values', 'reference'],
+  ...['hideSpecials', 'words', 'threshold', 'sideB'],
 ];
 const KEPT = 8;
 let lastGrids = []; // { inputs, grid } each: two sides and their difference, now and before
@@ -44,17 +33,9 @@ function ownGrid(state) {
   return found.grid;
 }
 
-function inputsOf(state) {
-  return [...INPUTS.map((name) => state[name]), recordOfB(state)];
-}
-
-function hasOwnScale({ value }) {
-  return !value.isShare && !value.isSigned;
-}
-
-function scaleOf(grid) {
-  return hasOwnScale(grid) ? grid.high : 0;
-}
+const inputsOf = (state) => [...INPUTS.map((name) => state[name]), recordOfB(state)];
+const hasOwnScale = ({ value }) => !value.isShare && !value.isSigned;
+const scaleOf = (grid) => (hasOwnScale(grid) ? grid.high : 0);
 
 /** @type {(state: State, before: State) => boolean} */
 export function gridChanged(state, before) {
@@ -131,12 +112,10 @@ export function gridFocus(state, spot = focusOf(state)) {
 
 // The spot in the record of a row and a column of the grid: their first tokens.
 /** @type {(grid: Grid, row: number | null, column: number | null) => Spot} */
-export function spotAt(grid, row, column) {
-  return {
-    row: row === null ? null : grid.rowGroups[row].places[0],
-    column: column === null ? null : grid.columnGroups[column].places[0],
-  };
-}
+export const spotAt = (grid, row, column) => ({
+  row: row === null ? null : grid.rowGroups[row].places[0],
+  column: column === null ? null : grid.columnGroups[column].places[0],
+});
 
 // Moves the pinned cell, only over cells that the mask allows.
 /** @type {(state: State, down: number, right: number) => Changes} */

@@ -9,22 +9,17 @@ import { say, sayCount } from '../locales/language.js';
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };
 
 // How the natural logarithms of the page belong together.
-export function logP() {
-  return say(
+export const logP = () =>
+  say(
     'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of {e}. The score of a hypothesis is its log p divided by ((5 + tokens) / 6) ^ length penalty.',
     { e: fixed(Math.E, 2) },
   );
-}
 
 /** @type {(kind: Kind) => string} */
-export function kindName(kind) {
-  return KIND_NAMES[kind]();
-}
+export const kindName = (kind) => KIND_NAMES[kind]();
 
 // What the matrix shows: its heads, unless its value is not about heads.
-function titleOf(state) {
-  return shownValue(state).title?.() ?? titleOfHeads(state);
-}
+const titleOf = (state) => shownValue(state).title?.() ?? titleOfHeads(state);
 
 // The heads on screen: "Cross · layer 3 · head 6". The head that was taught to align is called so.
 /** @type {(state: State) => string} */
@@ -48,15 +43,11 @@ function titleOfSelection(state, names, isMax) {
 
 // The name of one head: "layer 3, head 6".
 /** @type {(layer: number, head: number) => string} */
-export function headName(layer, head) {
-  return say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
-}
+export const headName = (layer, head) => say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
 
 // The name of a head of any kind: "Cross, layer 3, head 6".
 /** @type {(head: Head) => string} */
-export function fullHeadName([kind, layer, head]) {
-  return `${kindName(kind)}, ${headName(layer, head)}`;
-}
+export const fullHeadName = ([kind, layer, head]) => `${kindName(kind)}, ${headName(layer, head)}`;
 
 // The title with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
 /** @type {(state: State) => string} */
@@ -66,7 +57,7 @@ export function titleOfMatrix(state) {
 }
 
 // How many heads are muted or give something else, and in which row: "2 heads muted in row 3".
-/** @type {(heads: readonly Head[], instead: Instead) => string} */
+/** @type {(heads: readonly Head[], ablation: Ablation) => string} */
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });
@@ -77,7 +68,7 @@ export function changedHeads(heads, { baseline, row }) {
 /** @type {(state: State) => string} */
 export function labelOf({ shown, record: { muted } }) {
   if (shown) return shown.label;
-  return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.instead) }) : '';
+  return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.ablation) }) : '';
 }
 
 const GIVEN = {
@@ -99,6 +90,4 @@ const GIVEN = {
 
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.
 /** @type {(heads: readonly Head[]) => string} */
-export function listOf(heads) {
-  return heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');
-}
+export const listOf = (heads) => heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');

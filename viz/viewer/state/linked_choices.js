@@ -52,7 +52,7 @@ export const LINKED_CHOICES = {
   },
   ...single('selection', 'heads', listOf(nameOfHead), (text, { kind }) => headsOf(text, kind)),
   ...single('mutes', 'mute', listOf(withKind), (text) => headsOf(text)),
-  instead: { write: ({ instead }) => writeInstead(instead), parse: parseInstead },
+  ablation: { write: ({ ablation }) => writeAblation(ablation), parse: parseAblation },
   sideB: { write: ({ sideB }) => writeSideB(sideB), parse: parseSideB },
   ...oneOf('reduce', REDUCTIONS),
   ...oneOf('scale', SCALES),
@@ -87,21 +87,19 @@ export function linkOfValue(state) {
 }
 
 // What muted heads give instead of their own output.
-/** @type {(instead: Instead) => Written} */
-function writeInstead({ baseline, sentence, row }) {
-  return {
-    ...(baseline !== CHOICES.instead.baseline && { instead: baseline }),
-    ...(baseline === 'sentence' && sentence.length <= LONGEST_TEXT && { by: sentence }),
-    ...(row !== null && { only: row + 1 }),
-  };
-}
+/** @type {(ablation: Ablation) => Written} */
+const writeAblation = ({ baseline, sentence, row }) => ({
+  ...(baseline !== CHOICES.ablation.baseline && { baseline }),
+  ...(baseline === 'sentence' && sentence.length <= LONGEST_TEXT && { by: sentence }),
+  ...(row !== null && { only: row + 1 }),
+});
 
-/** @type {(parameters: URLSearchParams) => Instead} */
-function parseInstead(parameters) {
-  const wanted = parameters.get('instead') ?? CHOICES.instead.baseline;
+/** @type {(parameters: URLSearchParams) => Ablation} */
+function parseAblation(parameters) {
+  const wanted = parameters.get('baseline') ?? parameters.get('instead') ?? CHOICES.ablation.baseline; // instead in earlier releases
   const baseline = BASELINES.find((one) => one === wanted);
   const row = index(parameters, 'only');
-  if (!baseline || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
+  if (!baseline || (baseline === CHOICES.ablation.baseline && row === null)) return CHOICES.ablation;
   const text = parameters.get('by') ?? '';
   return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
 }
@@ -159,13 +157,11 @@ export function parseCourse(parameters) {
 }
 
 /** @type {(pin: Spot | null) => Written} */
-function writePin(pin) {
-  return {
-    ...(pin && pin.row !== null && { row: pin.row + 1 }),
-    ...(pin && pin.column !== null && { column: pin.column + 1 }),
-    ...(pin?.token && { pin: 'token' }),
-  };
-}
+const writePin = (pin) => ({
+  ...(pin && pin.row !== null && { row: pin.row + 1 }),
+  ...(pin && pin.column !== null && { column: pin.column + 1 }),
+  ...(pin?.token && { pin: 'token' }),
+});
 
 /** @type {(parameters: URLSearchParams) => Spot | null} */
 function parsePin(parameters) {

@@ -1,4 +1,4 @@
-// Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
+// Measures of heads. Their definitions come with the record, from the list in model/analysis/definitions.py.
 
 import { otherRecord } from './comparison.js';
 import { say, tell, localNumber } from '../locales/language.js';
@@ -9,42 +9,36 @@ export const MARKED = [2, 10, 100]; // factors that the legend of the marks name
 const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
 /** @type {(record: { definitions: Definitions }) => Measure[]} */
-export function measuresOf(record) {
-  return record.definitions.measures.map((one) => ({
+export const measuresOf = (record) =>
+  record.definitions.measures.map((one) => ({
     ...one,
     label: tell(one.label),
     definition: tell(one.definition),
     unit: tell(one.unit),
   }));
-}
 
 // The measures that heads can be sorted by.
 /** @type {(record: { definitions: Definitions }) => { name: string; label: string }[]} */
-export function sortsOf(record) {
-  return [...measuresOf(record), importanceMeasure()];
-}
+export const sortsOf = (record) => [...measuresOf(record), importanceMeasure()];
 
 // The label of a measure, or of importance.
 /** @type {(record: { definitions: Definitions }, name: string) => string} */
-export function labelOfMeasure(record, name) {
-  return sortsOf(record).find((one) => one.name === name)?.label ?? '';
-}
+export const labelOfMeasure = (record, name) => sortsOf(record).find((one) => one.name === name)?.label ?? '';
 
 // How log p changes without each head, [layer][head] by kind; null unless it was measured for what muted heads give at present.
-/** @type {(state: Pick<State, 'importance' | 'instead'>) => ByKind<number[][]> | null} */
-export function importanceOf({ importance, instead }) {
+/** @type {(state: Pick<State, 'importance' | 'ablation'>) => ByKind<number[][]> | null} */
+export function importanceOf({ importance, ablation }) {
   if (!importance) return null;
-  const { baseline, sentence } = importance.instead;
-  if (baseline === instead.baseline && (baseline !== 'sentence' || sentence === instead.sentence))
+  const { baseline, sentence } = importance.ablation;
+  if (baseline === ablation.baseline && (baseline !== 'sentence' || sentence === ablation.sentence))
     return importance.changes;
-  return instead.baseline === 'zero' ? (importance.usual ?? null) : null;
+  return ablation.baseline === 'zero' ? (importance.usual ?? null) : null;
 }
 
 // The importance of heads on the other side, so that the colours mean the same on both sides; null without another side.
 /** @type {(state: State) => ByKind<number[][]> | null} */
-export function importanceBeside(state) {
-  return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
-}
+export const importanceBeside = (state) =>
+  state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, ablation: state.ablation }) : null;
 
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
 /** @type {(state: State, name: string, layer: number, head: number) => number | null} */
@@ -56,9 +50,7 @@ export function measureOf(state, name, layer, head) {
 }
 
 /** @type {(state: State, name: string) => boolean} */
-export function canSort(state, name) {
-  return measureOf(state, name, 0, 0) !== null;
-}
+export const canSort = (state, name) => measureOf(state, name, 0, 0) !== null;
 
 // All heads of the kind, [layer, head] each, by the chosen measure, the largest first; null without a measure.
 /** @type {(state: State) => [number, number][] | null} */
@@ -72,17 +64,13 @@ export function sortedHeads(state) {
   return all.sort((one, other) => value(other) - value(one));
 }
 
-// How dark the mark of a head is, from 0 to 1: how much less likely the translation is without the head, on one scale for all
-// sentences, which is logarithmic.
+// How dark the mark of a head is, 0 to 1: how much less likely the translation is without it, on one logarithmic scale for all.
 /** @type {(changes: ByKind<number[][]>, head: Head) => number} */
-export function darknessOf(changes, [kind, layer, head]) {
-  return darknessOfFactor(Math.exp(-changes[kind][layer][head]));
-}
+export const darknessOf = (changes, [kind, layer, head]) => darknessOfFactor(Math.exp(-changes[kind][layer][head]));
 
 /** @type {(factor: number) => number} */
-export function darknessOfFactor(factor) {
-  return Math.min(1, Math.max(0, Math.log(factor) / Math.log(MARKED[MARKED.length - 1])));
-}
+export const darknessOfFactor = (factor) =>
+  Math.min(1, Math.max(0, Math.log(factor) / Math.log(MARKED[MARKED.length - 1])));
 
 // Warnings about a sentence that is far from what the model was trained on.
 /** @type {(record: TranslationRecord, about: { trained?: { tokens: number; pieces: number } }) => string[]} */

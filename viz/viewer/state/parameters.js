@@ -7,14 +7,11 @@ export const LONGEST_NAME = 255; // of the directory of a model
 export const LONGEST_TEXT = 2000;
 
 /** @type {(address: string) => URLSearchParams} */
-export function parse(address) {
-  return new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
-}
+export const parse = (address) =>
+  new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
 
 /** @type {(parameters: { [name: string]: any }) => string} */
-export function hashOf(parameters) {
-  return `#${new URLSearchParams(parameters)}`;
-}
+export const hashOf = (parameters) => `#${new URLSearchParams(parameters)}`;
 
 // A text of at most so many characters; null if it is missing or longer.
 /** @type {(parameters: URLSearchParams, name: string, longest: number) => string | null} */
@@ -25,20 +22,15 @@ export function textOf(parameters, name, longest) {
 
 // A place, which counts from 1 in an address.
 /** @type {(text: string) => number | null} */
-export function placeOf(text) {
-  return /^[1-9]\d{0,3}$/.test(text) ? Number(text) - 1 : null;
-}
+export const placeOf = (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) - 1 : null);
 
 /** @type {(parameters: URLSearchParams, name: string) => number | null} */
-export function index(parameters, name) {
-  return placeOf(parameters.get(name) ?? '');
-}
+export const index = (parameters, name) => placeOf(parameters.get(name) ?? '');
 
 // A number, at least and at most these.
 /** @type {(text: string, least: number, most: number) => number | null} */
-export function numberOf(text, least, most) {
-  return /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
-}
+export const numberOf = (text, least, most) =>
+  /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
 
 // Ids of tokens.
 /** @type {(text: string | null) => number[] | null} */
@@ -59,4 +51,11 @@ export function headsOf(text, ofKind) {
   };
   const heads = (text ?? '').split(',').slice(0, LIMITS.heads).flatMap(headIn);
   return heads.length > 0 ? heads : null;
+}
+
+// Writes the address without loading it. A document that a frame has as text (srcdoc) has no address that may change.
+/** @type {(address: string, isNew?: boolean) => void} */
+export function rewriteAddress(address, isNew = false) {
+  const written = location.protocol === 'about:' ? undefined : address;
+  history[isNew ? 'pushState' : 'replaceState'](history.state, '', written);
 }

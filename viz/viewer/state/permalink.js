@@ -34,9 +34,7 @@ export function toAddress(opened) {
 
 // The address of a translation, with further parameters.
 /** @type {(task: Task | null, parameters: object) => string} */
-export function addressOf(record, parameters) {
-  return hashOf({ v: VERSION, ...taskParameters(record), ...parameters });
-}
+export const addressOf = (record, parameters) => hashOf({ v: VERSION, ...taskParameters(record), ...parameters });
 
 /** @type {(task: Task | null) => { [name: string]: string | number }} */
 function taskParameters(record) {
@@ -74,9 +72,8 @@ function viewParameters(state) {
 
 // Whether a link opens the same view.
 /** @type {(state: State) => boolean} */
-export function isLinkable(state) {
-  return linkOfValue(state) !== null && state.home.record.source_text.length <= LONGEST_TEXT;
-}
+export const isLinkable = (state) =>
+  linkOfValue(state) !== null && state.home.record.source_text.length <= LONGEST_TEXT;
 
 // The chapter of Learn that an address opens, as an address for any sentence; null if it opens none.
 /** @type {(address: string | null) => string | null} */
@@ -133,9 +130,7 @@ export function viewOfAddress(address) {
 
 // The open chapter of Learn in an address, and the time for it; both null without one.
 /** @type {(address: string) => { learn: number | null; minutes: number | null }} */
-export function courseOfAddress(address) {
-  return parseCourse(new URLSearchParams(address.slice(1)));
-}
+export const courseOfAddress = (address) => parseCourse(new URLSearchParams(address.slice(1)));
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
 /** @type {(address: string, record: TranslationRecord) => boolean} */

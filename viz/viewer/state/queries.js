@@ -7,9 +7,7 @@ import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the spot under the pointer, or the pinned spot.
 /** @type {(state: Pick<State, 'hover' | 'pin'>) => Spot | null} */
-export function focusOf(state) {
-  return state.hover ?? state.pin;
-}
+export const focusOf = (state) => state.hover ?? state.pin;
 
 /** @type {(spot: Spot | null) => spot is { row: number; column: number }} */
 export function isCell(spot) {
@@ -51,9 +49,8 @@ export function isExplained(state) {
 }
 
 /** @type {(one: Spot | null, other: Spot | null) => boolean} */
-export function sameSpot(one, other) {
-  return one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
-}
+export const sameSpot = (one, other) =>
+  one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
 
 // Whether the chosen value has something to show.
 /** @type {(state: State) => boolean} */
@@ -63,45 +60,31 @@ export function isPossible(state) {
 }
 
 /** @type {(state: State, head: Head) => boolean} */
-export function isMuted(state, head) {
-  return state.mutes.some((one) => sameHead(one, head));
-}
+export const isMuted = (state, head) => state.mutes.some((one) => sameHead(one, head));
 
 /** @type {(state: object, before: object, names: readonly string[]) => boolean} */
-export function differs(state, before, names) {
-  return names.some((name) => state[name] !== before[name]);
-}
+export const differs = (state, before, names) => names.some((name) => state[name] !== before[name]);
 
-// The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
-// the translation that it is compared with.
+// The view that muted heads and their importance refer to: what a translation with muted heads is compared with.
 /** @type {(state: State) => View & Partial<OpenedView>} */
-export function sourceView({ home, shown }) {
-  return (shown?.type === 'muted' ? shown.source : shown) ?? home;
-}
+export const sourceView = ({ home, shown }) => (shown?.type === 'muted' ? shown.source : shown) ?? home;
 
 // Whether the translation with muted heads is on screen; an exported file may hold no other.
 /** @type {(state: State) => boolean} */
-export function showsMuted({ shown, record }) {
-  return shown?.type === 'muted' || Boolean(record.muted);
-}
+export const showsMuted = ({ shown, record }) => shown?.type === 'muted' || Boolean(record.muted);
 
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
 /** @type {(state: { shown: OpenedView | null }) => OpenedView | null} */
-export function trainingStep({ shown }) {
-  return shown?.type === 'training' ? shown : null;
-}
+export const trainingStep = ({ shown }) => (shown?.type === 'training' ? shown : null);
 
 // Whether another sentence than the person's is on screen: one of the training.
 /** @type {(state: { shown: OpenedView | null }) => boolean} */
-export function isElsewhere({ shown }) {
-  return shown?.type === 'training';
-}
+export const isElsewhere = ({ shown }) => shown?.type === 'training';
 
 // What is known of the model on screen; nothing in an exported file.
 /** @type {(state: State) => any} */
-export function aboutModel({ about, record }) {
-  return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
-}
+export const aboutModel = ({ about, record }) =>
+  Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 
 // Which word lights a row: 0 the word that it writes, −1 the word that it reads. A head that is aligned to the word just
 // written has −1: for the word *dog* the row "dog → is" is lit. Several heads together, and heads that align no words, have 0.
@@ -141,6 +124,4 @@ export function placesOfRows(state, rows) {
 }
 
 /** @type {(kind: Kind, column: number) => PlaceInStrip} */
-export function placeOfColumn(kind, column) {
-  return { side: kind === 'decoder' ? 'target' : 'source', place: column };
-}
+export const placeOfColumn = (kind, column) => ({ side: kind === 'decoder' ? 'target' : 'source', place: column });

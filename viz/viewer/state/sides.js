@@ -13,8 +13,7 @@ const OWN = ['busy', 'waiting', 'error', 'browsed', ...VIEW_FIELDS]; // what B d
 const SPOTS = ['hover', 'pin'];
 const statesOfB = new WeakMap(); // by the one state
 
-// The view of B with a record: its `question`, its `heads`, and what B does not share with A. A step of a training has the
-// fields of openView, too.
+// The view of B: its `question`, its `heads`, and what B does not share with A; a step of a training also has openView's fields.
 /** @type {(state: State, question: Question, record: TranslationRecord | null) => any} */
 export function createBesideView(state, question, record) {
   const { beside } = state;
@@ -65,7 +64,7 @@ function makeStateOfB(state) {
     mutes: NO_HEADS,
     gold: '',
     questions: state.questions.filter((name) => name === 'links' || (name === 'contributions' && isAboutBoth)),
-    instead: withoutRow(state.instead),
+    ablation: withoutRow(state.ablation),
     aside: null,
     drawing: null,
   };
@@ -83,18 +82,16 @@ export function otherSide(state) {
 
 // Side B as a store for its panels.
 /** @type {(store: Store) => Store} */
-export function createStoreOfB(store) {
-  return {
-    get: () => stateOfB(store.get()),
-    subscribe: (listener) =>
-      store.subscribe((state, before) => {
-        speakOf(stateOfB(state).record);
-        listener(stateOfB(state), stateOfB(before));
-        speakOf(state.record);
-      }),
-    change: (changes) => store.change(changesOf(store.get(), changes)),
-  };
-}
+export const createStoreOfB = (store) => ({
+  get: () => stateOfB(store.get()),
+  subscribe: (listener) =>
+    store.subscribe((state, before) => {
+      speakOf(stateOfB(state).record);
+      listener(stateOfB(state), stateOfB(before));
+      speakOf(state.record);
+    }),
+  change: (changes) => store.change(changesOf(store.get(), changes)),
+});
 
 // Changes of B as changes of the one state.
 function changesOf(state, changes) {
@@ -116,9 +113,7 @@ function changesOf(state, changes) {
   return { ...found, beside: { ...view, heads }, sideB: { ...state.sideB, separate: true } }; // there is no difference to show
 }
 
-function isOwn(name) {
-  return [...OWN, ...HEADS, 'home', 'shown'].includes(name);
-}
+const isOwn = (name) => [...OWN, ...HEADS, 'home', 'shown'].includes(name);
 
 // The same tokens on the other side, as far as it has them.
 /** @type {(state: State, other: TranslationRecord, spot: Spot | null | undefined) => Spot | null} */

@@ -15,7 +15,7 @@ export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
-/** @type {Instead['baseline'][]} */
+/** @type {Ablation['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
 export const FOUND_OVER = ['sentence', 'corpus', 'own']; // which sentences the head finder is about
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
@@ -24,7 +24,7 @@ export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 export const NO_HEADS = Object.freeze([]);
 // Muted heads give nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in
 // one row. Here: nothing, in all rows.
-/** @type {Readonly<Instead>} */
+/** @type {Readonly<Ablation>} */
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
 // The choices that say which heads are on screen, apart from their kind.
@@ -42,7 +42,7 @@ export const CHOICES = Object.freeze({
   removedAt: null, // the place of the source token whose word is removed
   pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
-  instead: ZERO, // what these heads give instead of their own output
+  ablation: ZERO, // what these heads give instead of their own output
   hideSpecials: false,
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
@@ -69,14 +69,14 @@ export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
   gold: '', // the person's own word links
-  muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
+  muted: null, // what the `ablation` of `heads` changes; its `record` is the translation then
   values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
   removed: null, // the translation without source tokens, { places, text }
   // For In short: the translation without each of the heads that it needs most, { head, text }, and the word that the likeliest
   // other token of each unsure step begins, { step, id, text, pieces }; null if not asked.
   summary: null,
-  // { changes, usual, baseline, instead }: how log p changes if one head gives something `instead`; `usual` are the changes if it
-  // gives nothing, where they are known
+  // { changes, usual, baseline, ablation }: how log p changes with the ablation of one head; `usual` are the changes if it gives
+  // nothing, where they are known
   importance: null,
   cell: null,
   beams: null,
@@ -162,9 +162,7 @@ export function createStore(initial = EMPTY) {
 
 // The state while a record is on screen: panels and requests are about one.
 /** @type {(store: Store) => State} */
-export function stateOf(store) {
-  return /** @type {State} */ (store.get());
-}
+export const stateOf = (store) => /** @type {State} */ (store.get());
 
 // What a view says next is about this record: its words, or its letters.
 /** @type {(record: TranslationRecord | null) => void} */
@@ -203,9 +201,7 @@ function besideAfter(before, state) {
 }
 
 /** @type {(object: any, names: readonly string[]) => any} */
-export function pick(object, names) {
-  return Object.fromEntries(names.map((name) => [name, object[name]]));
-}
+export const pick = (object, names) => Object.fromEntries(names.map((name) => [name, object[name]]));
 
 // Keeps every index inside the record and every choice possible; the step follows the row in focus.
 /** @type {(state: State | EmptyState) => Changes} */

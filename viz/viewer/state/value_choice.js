@@ -8,11 +8,9 @@ import { isPossible } from './queries.js';
 
 // The values whose numbers the page has or can ask for.
 /** @type {(state: State, hasServer: boolean) => Value[]} */
-export function availableValues({ values }, canAsk) {
-  return VALUES.filter(({ request }) => !request || canAsk || values[request]);
-}
+export const availableValues = ({ values }, canAsk) =>
+  VALUES.filter(({ request }) => !request || canAsk || values[request]);
 
-// The next value for the key N.
 /** @type {(state: State, hasServer: boolean) => Changes} */
 export function nextValue(state, canAsk) {
   const possible = availableValues(state, canAsk).filter(({ name }) => isPossible({ ...state, valueName: name }));
@@ -28,6 +26,4 @@ export function chooseValue(state, value) {
 
 // The heads on screen as the reference that the next heads are compared with.
 /** @type {(state: State) => Reference} */
-export function keep(state) {
-  return { label: titleOfHeads(state), record: state.record, heads: chosenHeads(state) };
-}
+export const keep = (state) => ({ label: titleOfHeads(state), record: state.record, heads: chosenHeads(state) });

@@ -10,9 +10,7 @@ import { hasLink } from '../instruments/links.js';
 const DEEPEST = 40; // pixels: a curve goes three quarters as deep, and must not run behind the other line
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 
-export function createArcs() {
-  return shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
-}
+export const createArcs = () => shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
 
 export function drawArcs(parts, grid, state) {
   const { arcs, body } = parts;
@@ -22,7 +20,8 @@ export function drawArcs(parts, grid, state) {
   parts.ends = endsOf(parts, grid, state);
   parts.drawn = [];
   for (let row = 0; row < grid.rows; row += 1) {
-    if (isBeforeFirstWord(state, grid, row)) continue;
+    // A head that looks up the word just written has nothing to look up before the first one.
+    if (rowOffset(state) < 0 && grid.rowGroups[row].reads.word === null) continue;
     const sizes = Array.from({ length: grid.columns }, (_, column) => sizeOf(grid, row, column));
     const best = strongest(sizes);
     sizes.forEach((size, column) => {
@@ -35,13 +34,7 @@ export function drawArcs(parts, grid, state) {
   arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
 }
 
-// A head that looks up the word just written has nothing to look up before the first one.
-function isBeforeFirstWord(state, grid, row) {
-  return rowOffset(state) < 0 && grid.rowGroups[row].reads.word === null;
-}
-
-// Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the
-// person, look different.
+// Word links in place of the arcs: lines between the middles of words. Links of the way alone or the person alone look different.
 export function drawLinks(parts, record, { links, gold }) {
   const { arcs, chips, body } = parts;
   arcs.setAttribute('width', body.offsetWidth);
@@ -78,7 +71,6 @@ function middleOf(boxes, side, origin) {
   return { x: (left + right) / 2 - origin.left, y: boxes[0][side === 'source' ? 'bottom' : 'top'] - origin.top };
 }
 
-// The ends of arcs for each row and column.
 function endsOf({ chips, body }, grid, state) {
   const origin = body.getBoundingClientRect();
   const boxes = {

@@ -9,9 +9,8 @@ import { whyNot } from '../transport/requests.js';
 import { say } from '../locales/language.js';
 
 // Whether a click on a source token removes its word.
-export function canRemove(client, { record }, place) {
-  return record.tokens.source[place].word !== null && whyNot(client, 'remove_word') === null;
-}
+export const canRemove = (client, { record }, place) =>
+  record.tokens.source[place].word !== null && whyNot(client, 'remove_word') === null;
 
 // The translation without the word, and what else one can do with the word.
 export function createRemoved(store) {

@@ -7,16 +7,8 @@ import { labelOf } from '../state/labels.js';
 import { clamp } from '../domain/math.js';
 import { rangeNotices } from '../state/measures.js';
 import { togglePin, toggleRemoved } from '../state/actions.js';
-import {
-  aboutModel,
-  differs,
-  focusOf,
-  isElsewhere,
-  placeOfColumn,
-  placesOfRows,
-  sameSpot,
-  spotOfToken,
-} from '../state/queries.js';
+import { aboutModel, differs, focusOf, isElsewhere, placeOfColumn, placesOfRows } from '../state/queries.js';
+import { sameSpot, spotOfToken } from '../state/queries.js';
 import { NO_SIDE_B, otherRecord, sideOf } from '../state/comparison.js';
 import { differingPlaces } from '../domain/counterparts.js';
 import { gridChanged, shownGrid } from '../state/grid.js';
@@ -115,8 +107,7 @@ function writeName({ analysed, beside, more }, state) {
   analysed.textContent = analysed.title = nameOfShown(state);
 }
 
-// What is on screen in place of the translation of the person's sentence; empty for that translation. While two sides
-// are on screen, each is named.
+// What is on screen in place of the translation of the person's sentence, if anything; of two sides, each is named.
 function nameOfShown(state) {
   const { record } = state;
   const side = sideOf(state);
@@ -152,9 +143,8 @@ function redraw(parts, state) {
 }
 
 // The code of a language as HTML has it; empty for other codes, such as the codes of models of letters.
-function languageTag(code = '') {
-  return /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
-}
+const languageTag = (code = '') =>
+  /^[a-z]{2,3}([_-][a-z]+)*$/i.test(code) && code !== 'mul' ? code.replaceAll('_', '-') : '';
 
 function drawTokens({ text, given, notices, chips, legend }, state) {
   const { record, theme, words } = state;
@@ -200,9 +190,7 @@ function markDiffering({ chips }, state) {
 }
 
 // Warnings of the model; a record from an earlier version has them in English only.
-function noticesOf({ notices, said = notices }) {
-  return said.map(tell);
-}
+const noticesOf = ({ notices, said = notices }) => said.map(tell);
 
 // The tokens that the person gave; empty without any.
 function givenText({ n_forced: forced = 0, tokens }) {
@@ -277,9 +265,7 @@ function moveFocus(event, button) {
 }
 
 // The strip shows the weights of its own side, also while the matrix shows the difference of both.
-function ownGrid(state) {
-  return shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
-}
+const ownGrid = (state) => shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
 
 function light(parts, state) {
   const grid = ownGrid(state);
@@ -294,11 +280,9 @@ function light(parts, state) {
 }
 
 // The source word that waits for a word of the translation.
-function chipsOfWord({ chips }, { record }, word) {
-  return [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
-}
+const chipsOfWord = ({ chips }, { record }, word) =>
+  [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
 
-// Scrolls the strip, but not the page, to the token whose row or column was pinned last.
 function scrollToPin({ scroll, chips }, state, before) {
   const { kind, pin } = state;
   const moved = pin.column !== null && pin.column !== before?.column;

@@ -2,9 +2,10 @@
 
 import { THRESHOLDS } from '../domain/limits.js';
 import { importanceOf } from '../state/measures.js';
-import { KINDS, continues, isOfLetters } from '../domain/payload.js';
+import { headsWith, neededHeads } from '../domain/heads.js';
+import { continues, isOfLetters } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
-import { firstLens } from '../domain/lens.js';
+import { firstLens } from '../instruments/lens.js';
 import { sum } from '../domain/math.js';
 import { ZERO } from '../state/store.js';
 
@@ -13,9 +14,7 @@ const JOINED = '…'; // where an apostrophe joins a word with its neighbour
 const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
 // How log p changes without each head's output, whatever muted heads give; null if it is not known.
-export function importanceWithout({ importance }) {
-  return importanceOf({ importance, instead: ZERO });
-}
+export const importanceWithout = ({ importance }) => importanceOf({ importance, ablation: ZERO });
 
 // What is known of a translation: the record, and, once it is measured, `leave_one_out`, `lens`, `importance` and `summary`. The
 // facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
@@ -23,7 +22,7 @@ export function factsOf(state) {
   const { record, values, lens, summary } = state;
   const { leave_one_out: leaveOneOut } = values;
   const importance = importanceWithout(state);
-  const words = { source: sourceWords(record), target: targetWords(record) };
+  const words = { source: wordsOf(record.tokens.source, isOfLetters(record)), target: targetWords(record) };
   const hasOthers = words.source.length > 1; // everything depends on a word that is alone
   const spelled = spelledWord(record, words);
   const missing = missingWords(record, words);
@@ -33,7 +32,7 @@ export function factsOf(state) {
     hesitation(record, words, summary?.rivals ?? []),
     leaveOneOut && doubtedWord(record, words, leaveOneOut),
     leaveOneOut && hasOthers && dependence(record, words, leaveOneOut, summary?.rivals ?? []),
-    importance && neededHeads(importance, summary?.heads ?? []),
+    importance && headsNeeded(importance, summary?.heads ?? []),
     leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
     leaveOneOut && movedWord(words, leaveOneOut),
     lens && lateWords(record, words, firstLens(lens)),
@@ -41,13 +40,7 @@ export function factsOf(state) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-function sourceWords(record) {
-  return wordsOf(record.tokens.source, isOfLetters(record));
-}
-
-export function targetWords(record) {
-  return wordsOf(record.tokens.predicted, isOfLetters(record));
-}
+export const targetWords = (record) => wordsOf(record.tokens.predicted, isOfLetters(record));
 
 // The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
 // joins a word with the next one. `written` counts words as they are
@@ -81,14 +74,10 @@ function nameOf({ places, text }, tokens) {
   return `${joins(before) ? JOINED : ''}${text.trim()}${joins(after) ? JOINED : ''}`;
 }
 
-function hasLetters({ text }) {
-  return /\p{L}/u.test(text);
-}
+const hasLetters = ({ text }) => /\p{L}/u.test(text);
 
 // The probability of all tokens of a word together.
-function chanceOf({ log_probabilities: chances }, { places }) {
-  return Math.exp(sum(places.map((step) => chances[step])));
-}
+const chanceOf = ({ log_probabilities: chances }, { places }) => Math.exp(sum(places.map((step) => chances[step])));
 
 // The word of the source in the most pieces, if the model knows it only in short ones. The digits of a number are none.
 function spelledWord({ tokens }, { source }) {
@@ -206,16 +195,14 @@ function movedWord({ source, target }, leaveOneOut) {
 }
 
 // The heads without which the translation becomes clearly less likely, with what it is then where that is known.
-function neededHeads(importance, known) {
-  const all = KINDS.flatMap((kind) =>
-    importance[kind].flatMap((heads, layer) => heads.map((change, head) => ({ head: [kind, layer, head], change }))),
-  ).sort((one, other) => one.change - other.change);
-  const factorOf = ({ change }) => Math.exp(-change);
-  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, THRESHOLDS.named);
-  if (needed.length === 0) return { name: 'no head', count: all.length, share: Math.min(1, 1 / factorOf(all[0])) };
-  const textOf = ({ head }) => known.find((one) => String(one.head) === String(head))?.text ?? null;
-  const heads = needed.map((one) => ({ head: one.head, factor: factorOf(one), text: textOf(one) }));
-  return { name: 'heads', count: all.length, heads };
+function headsNeeded(importance, known) {
+  const changes = headsWith(importance).map(({ value }) => value);
+  const count = changes.length;
+  const needed = neededHeads(importance);
+  if (needed.length === 0) return { name: 'no head', count, share: Math.min(1, Math.exp(Math.min(...changes))) };
+  const textOf = (head) => known.find((one) => String(one.head) === String(head))?.text ?? null;
+  const heads = needed.map(({ head, value }) => ({ head, factor: Math.exp(-value), text: textOf(head) }));
+  return { name: 'heads', count, heads };
 }
 
 // The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if

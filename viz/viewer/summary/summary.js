@@ -10,7 +10,7 @@ import { fullHeadName } from '../state/labels.js';
 import { whyNot } from '../transport/requests.js';
 import { chooseKind, closeAside, openAside, showHead } from '../state/actions.js';
 import { differs, spotOfToken } from '../state/queries.js';
-import { actionButton, actions, note, numberText, offer } from '../drawing/widgets.js';
+import { actionButton, actions, note, numberText, offer, sayNote } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { chooseValue } from '../state/value_choice.js';
@@ -66,27 +66,26 @@ function sentencesOf(client, node, state) {
   });
 }
 
-function notesOf(client, state, sentences) {
-  return [...(sentences.textContent.includes('…') ? [aboutPieces()] : []), ...rest(client, state)];
-}
-
-function aboutPieces() {
-  return note(say('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.'));
-}
+const notesOf = (client, state, sentences) => [
+  ...(sentences.textContent.includes('…')
+    ? [sayNote('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.')]
+    : []),
+  ...rest(client, state),
+];
 
 // What is not measured, and why.
 function rest(client, state) {
   const { busy, record, summary, shown } = state;
   const reason = whyNot(client, 'summary');
   if (reason) return client.ask ? [note(reason)] : [];
-  if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
+  if (shown?.type === 'muted') return [sayNote('Go back to the translation without muting to read more about it.')];
   if (busy) return [];
   if (!summary) return [offer(say('There is no answer.'), say('Ask again'), () => askSummary(client))];
   if (importanceWithout(state)) return [];
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
   const attributes = { disabled: whyNot(client, 'importance') !== null };
   return [
-    note(say('It takes a while to see which of the {count} heads of so large a model it needed.', { count })),
+    sayNote('It takes a while to see which of the {count} heads of so large a model it needed.', { count }),
     actions(actionButton(say('Mute each head in turn'), () => askImportance(client), attributes)),
   ];
 }
@@ -213,10 +212,7 @@ function choiceAt(record, step, chance, rival, open) {
     : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
 }
 
-// The largest probability that is shown of a word in doubt.
-function largestDoubt() {
-  return percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
-}
+const largestDoubt = () => percent(Math.floor(100 * THRESHOLDS.unsure) / 100);
 
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
@@ -230,22 +226,12 @@ function timesText(factor) {
   return fixed(factor, factor < 10 ? 1 : 0);
 }
 
-function list(entries, write) {
-  return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
-}
+const list = (entries, write) => element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
 
 // A probability, which stays on one line.
-function chanceText(probability) {
-  return numberText(percent(probability));
-}
-
-function listOf(pieces) {
-  return pieces.map((piece) => visible(piece).trim()).join(' · ');
-}
-
-function joined(nodes) {
-  return element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
-}
+const chanceText = (probability) => numberText(percent(probability));
+const listOf = (pieces) => pieces.map((piece) => visible(piece).trim()).join(' · ');
+const joined = (nodes) => element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
 
 // The buttons in the sentences: what each names, and the view that it opens.
 function openersOf(client, node) {
@@ -291,9 +277,7 @@ function openersOf(client, node) {
   };
 }
 
-function openButton(label, title, onclick) {
-  return createButton('hl-open', onclick, { title }, label);
-}
+const openButton = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
 
 function forceButton(client, place, rival) {
   const { store } = client;

@@ -4,18 +4,14 @@ import { createButton, element, readable, visible } from '../drawing/dom.js';
 import { continues, isOfLetters } from '../domain/payload.js';
 import { say } from '../locales/language.js';
 
-export function wordButton(word, title, onclick) {
-  return createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
-}
+export const wordButton = (word, title, onclick) =>
+  createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
 
 // One of several equal words has its number in the sentence.
-function wordName({ name, number }) {
-  return number === undefined ? readable(name) : say('{word} (no. {number})', { word: readable(name), number });
-}
+const wordName = ({ name, number }) =>
+  number === undefined ? readable(name) : say('{word} (no. {number})', { word: readable(name), number });
 
-export function quoted(word) {
-  return element('strong', {}, element('bdi', {}, wordName(word)));
-}
+export const quoted = (word) => element('strong', {}, element('bdi', {}, wordName(word)));
 
 // A token that the model could write, which need not be a whole word: "Mü…", or "Müller (Mü…)" where the word is known.
 export function tokenName(record, token) {
@@ -32,7 +28,6 @@ export function tokenName(record, token) {
   return element('bdi', {}, `${continues(token) ? '…' : ''}${text}…`);
 }
 
-// Whether the translation has the token as a whole word.
 function isWordOf({ tokens: { predicted } }, { id }) {
   const isAlone = ({ word }) => predicted.filter((other) => other.word === word).length === 1;
   return predicted.some((one) => one.id === id && one.word !== null && isAlone(one));

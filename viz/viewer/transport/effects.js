@@ -6,7 +6,7 @@ import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO, stateOf } from '../state/store.js';
 import { besideQuestion, isUpToDate } from '../state/comparison.js';
-import { baselineGiven, isOutcome, muteQuestion } from '../state/mutes.js';
+import { baselineGiven, isOutcome, muteQuestion } from '../state/questions.js';
 import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
@@ -18,7 +18,6 @@ import { createBesideView } from '../state/sides.js';
 
 const BEAM_OF_TREE = 4; // after a greedy search, which has no tree to draw
 
-// Requests that follow from a change of the state.
 /** @type {(client: Client) => void} */
 export function startEffects(client) {
   client.store.subscribe((state, before) => {
@@ -48,10 +47,10 @@ export function startEffectsOfB(client) {
 // Asks what the muted heads change, again for each new record. If the translation with muted heads is on screen and
 // the muted heads change, the model's own translation is shown again.
 function followMutes(client, state, before) {
-  if (!differs(state, before, ['record', 'mutes', 'instead'])) return;
+  if (!differs(state, before, ['record', 'mutes', 'ablation'])) return;
   const { store } = client;
   if (state.shown?.type === 'muted') {
-    const isOther = state.mutes !== sourceView(state).mutes || state.instead !== before.instead;
+    const isOther = state.mutes !== sourceView(state).mutes || state.ablation !== before.ablation;
     if (isOther) store.change({ ...closeView(state), mutes: state.mutes });
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
@@ -71,16 +70,16 @@ function forcedGiven(record) {
 /** @type {(client: Client) => Promise<void>} */
 export async function askMuted(client) {
   const { store } = client;
-  const { mutes, instead, record } = stateOf(store);
-  const decodeOutcome = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
+  const { mutes, ablation, record } = stateOf(store);
+  const decodeOutcome = async (answer) => ({ ...answer, heads: mutes, ablation, record: await decode(answer.payload) });
   const asked = muteQuestion(stateOf(store));
   if (!asked) return;
   const question = { ...asked, ids: targetIds(record), ...forcedGiven(record), heads: mutes };
   const muted = await request(client, 'mute', question, decodeOutcome);
   const state = stateOf(store);
-  if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
+  if (muted === undefined || differs(state, { mutes, ablation, record }, ['mutes', 'ablation', 'record'])) return;
   if (muted) store.change({ muted });
-  else if (state.muted) store.change({ mutes: state.muted.heads, instead: state.muted.instead });
+  else if (state.muted) store.change({ mutes: state.muted.heads, ablation: state.muted.ablation });
   else store.change({ mutes: [] });
 }
 
@@ -128,9 +127,7 @@ function followSummary(client, state, before) {
   });
 }
 
-function summaryQuestion(record) {
-  return { do: 'summary', ids: targetIds(record), ...forcedGiven(record) };
-}
+const summaryQuestion = (record) => ({ do: 'summary', ids: targetIds(record), ...forcedGiven(record) });
 
 // The instruments that the sentences open get their answers too.
 /** @type {(client: Client) => Promise<void>} */
@@ -144,7 +141,7 @@ export async function askSummary(client) {
   const question = questionOf(now, 'lens');
   store.change({
     summary: { heads, rivals },
-    importance: importance ? { changes: importance, instead: ZERO } : now.importance,
+    importance: importance ? { changes: importance, ablation: ZERO } : now.importance,
     values: { ...now.values, leave_one_out: losses ?? now.values.leave_one_out },
     answers: question ? { ...now.answers, lens: { question, answer: lens } } : now.answers,
   });
@@ -158,9 +155,7 @@ function followPin(client, state, before) {
 }
 
 /** @type {(state: State) => Question} */
-function cellQuestion(state) {
-  return { do: 'cell', ...ofPinnedCell(state) };
-}
+const cellQuestion = (state) => ({ do: 'cell', ...ofPinnedCell(state) });
 
 /** @type {(client: Client) => Promise<void>} */
 export async function askCell(client) {
@@ -207,7 +202,7 @@ async function followBeside(client, state, before) {
 // The heads of B are measured after the heads of A.
 function followImportance(client, state, before) {
   if (!importanceBeside(state) || importanceOf(state)) return;
-  if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
+  if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'ablation'])) return;
   if (!whyNot(client, 'importance')) askImportance(client);
 }
 
@@ -232,9 +227,7 @@ export async function askExamples(client, sentences) {
 }
 
 // A large answer arrives in one task of the page, and is added up and drawn in another one.
-function inNextTask(answer) {
-  return new Promise((resolve) => setTimeout(() => resolve(answer)));
-}
+const inNextTask = (answer) => new Promise((resolve) => setTimeout(() => resolve(answer)));
 
 // The training of a model is read when its panel is open.
 function followTraining(client, state, before) {
@@ -243,7 +236,6 @@ function followTraining(client, state, before) {
   if (!whyNot(client, 'training')) askTraining(client);
 }
 
-// Asks how much each head matters: alone, in all rows, if it gives what muted heads give.
 /** @type {(client: Client) => Promise<void>} */
 export async function askImportance(client) {
   const { store } = client;
@@ -252,13 +244,13 @@ export async function askImportance(client) {
   if (!given) return;
   const refusal = whyNot(client, 'importance');
   if (refusal) return store.change({ error: refusal });
-  const { instead } = before;
-  const decodeChanges = ({ baseline, ...changes }) => ({ changes, baseline, instead, isAsked: true });
+  const { ablation } = before;
+  const decodeChanges = ({ baseline, ...changes }) => ({ changes, baseline, ablation, isAsked: true });
   const ids = targetIds(sourceView(before).record);
   const importance = await request(client, 'importance', { do: 'importance', ids, ...given }, decodeChanges);
   const state = stateOf(store);
   const view = sourceView(state);
-  const usual = importanceOf({ importance: view.importance, instead: ZERO });
+  const usual = importanceOf({ importance: view.importance, ablation: ZERO });
   if (importance) store.change(changeView(state, view, { importance: { ...importance, usual } }));
 }
 

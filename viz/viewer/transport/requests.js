@@ -9,6 +9,10 @@ import { trainingStep } from '../state/queries.js';
 import { VALUES } from '../values/values.js';
 import { say, tell } from '../locales/language.js';
 
+// What `something` gives for each value that has a request, by the name of the request.
+const ofValues = (something) =>
+  Object.fromEntries(VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]));
+
 // What the status line says meanwhile; an instrument and a value say it themselves.
 const DOING = {
   beams: () => say('Searching with a beam'),
@@ -31,13 +35,6 @@ const DOING = {
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 // What is computed of the tokens on screen with all heads.
 const WITHOUT_MUTING = ['cell', 'remove_word', ...Object.keys(ofValues(() => null)), ...QUESTIONS];
-
-// What `something` gives for each value that has a request, by the name of the request.
-function ofValues(something) {
-  return Object.fromEntries(
-    VALUES.filter(({ request: name }) => name).map((value) => [value.request, something(value)]),
-  );
-}
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 /** @type {(code: string, name: string) => Worker} */
@@ -84,9 +81,7 @@ export function createClient(store, ask) {
   return client;
 }
 
-export function noModel() {
-  return say('This file has no model. Its first line leads to Headlight, which can do this.');
-}
+export const noModel = () => say('This file has no model. Its first line leads to Headlight, which can do this.');
 
 // Why a request is not possible now, in one sentence; null when it is possible.
 /** @type {(client: Client, name: string) => string | null} */
@@ -102,9 +97,7 @@ export function whyNot({ store, ask }, name) {
 
 // The same for a panel: a file without a model says it once, above all panels.
 /** @type {(client: Client, reason: string) => string} */
-export function refusalIn({ ask }, reason) {
-  return ask ? reason : '';
-}
+export const refusalIn = ({ ask }, reason) => (ask ? reason : '');
 
 // Sends a request about the record on screen and returns the answer, passed through `decode`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
@@ -140,9 +133,7 @@ export async function send(client, name, question, { task = {}, decode = same, c
   return found;
 }
 
-function same(value) {
-  return value;
-}
+const same = (value) => value;
 
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
 /** @type {(position: Parameters<ShowPosition>[0], count: Count) => string} */

@@ -69,10 +69,10 @@ export async function showTrainingStep(client, step, sentence) {
 }
 
 // The translation with muted heads is part of the answer that says what they change.
-/** @type {(client: Client, outcome: { record: TranslationRecord; heads: readonly Head[]; instead: Instead }) => void} */
-export function showMuted({ store }, { record, heads, instead }) {
+/** @type {(client: Client, outcome: { record: TranslationRecord; heads: readonly Head[]; ablation: Ablation }) => void} */
+export function showMuted({ store }, { record, heads, ablation }) {
   const { shown } = stateOf(store);
-  const changed = changedHeads(heads, instead);
+  const changed = changedHeads(heads, ablation);
   const label = shown
     ? say('{view}, with {changed}', { view: shown.label, changed })
     : say('with {changed}', { changed });
@@ -80,11 +80,9 @@ export function showMuted({ store }, { record, heads, instead }) {
 }
 
 /** @type {(client: Client, step: number, id: number) => Promise<void>} */
-export function forceToken(client, step, id) {
-  return forceTokens(client, [...targetIds(stateOf(client.store).record).slice(0, step), id]);
-}
+export const forceToken = (client, step, id) =>
+  forceTokens(client, [...targetIds(stateOf(client.store).record).slice(0, step), id]);
 
-// Shows the translation that begins with these tokens.
 /** @type {(client: Client, forced: number[]) => Promise<void>} */
 export async function forceTokens(client, forced) {
   const record = await request(client, 'force', { do: 'translate', forced }, decode);
@@ -111,7 +109,6 @@ function hypothesisName(status, text) {
   return status === 'finished' ? say('finished hypothesis “{text}”', { text }) : say('hypothesis “{text}”', { text });
 }
 
-// Shows the translation that the person typed.
 /** @type {(client: Client) => void} */
 export function showReference({ store }) {
   const { scored } = stateOf(store).home;

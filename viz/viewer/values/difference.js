@@ -40,9 +40,7 @@ export const difference = {
 };
 
 /** @type {(reference: Reference) => Changes} */
-export function compareWith(reference) {
-  return { valueName: difference.name, reference };
-}
+export const compareWith = (reference) => ({ valueName: difference.name, reference });
 
 // Subtracts the heads of the reference if they are of this kind, otherwise the heads on screen.
 /** @type {(state: State, reference: Reference | null) => Grid | null} */

@@ -1,5 +1,4 @@
-// The loss without a removed word: the log-probability that words of the translation lose when a source word is hidden
-// from every layer.
+// The loss without a removed word: the log-probability that words lose when a source word is hidden from every layer.
 
 import { element, readable, tokenText } from '../drawing/dom.js';
 import { groupRows } from '../domain/fold.js';
@@ -96,9 +95,7 @@ function sayCell(
 }
 
 // A loss as a change, so that a gain has a plus.
-function changeText(loss) {
-  return `${signed(-loss)} ${leaveOneOut.unit()}`;
-}
+const changeText = (loss) => `${signed(-loss)} ${leaveOneOut.unit()}`;
 
 // What the tokens of these steps lose together without these source tokens, in nats.
 /** @type {(answer: Answer, places: number[], steps: number[]) => number} */
@@ -107,15 +104,12 @@ export function lossWithout({ groups, losses }, places, steps) {
   return sum(steps.map((step) => found[step]));
 }
 
-// The likeliest token of a step without these source tokens.
 /** @type {(answer: Answer, places: number[], step: number) => Token} */
-export function tokenWithout({ groups, likeliest, tokens }, places, step) {
-  return tokens[likeliest[groupOf(groups, places)][step]];
-}
+export const tokenWithout = ({ groups, likeliest, tokens }, places, step) =>
+  tokens[likeliest[groupOf(groups, places)][step]];
 
-function groupOf(groups, places) {
-  return groups.findIndex((group) => group.length === places.length && group[0] === places[0]);
-}
+const groupOf = (groups, places) =>
+  groups.findIndex((group) => group.length === places.length && group[0] === places[0]);
 
 // The places of the source word that is removed, or pinned while losses are chosen; null without one.
 /** @type {(state: State) => number[] | null} */

@@ -12,18 +12,13 @@ export const USUAL = weight; // of a new page, and where another value cannot be
 
 // The value with this name, or with this name in a link of an earlier release; the usual one if there is none.
 /** @type {(name: string | null) => Value} */
-export function valueNamed(name) {
-  return VALUES.find((value) => value.name === name || value.formerNames.includes(String(name))) ?? USUAL;
-}
+export const valueNamed = (name) =>
+  VALUES.find((value) => value.name === name || value.formerNames.includes(String(name))) ?? USUAL;
 
 // The value that the person chose. Whether it can be shown now, shownValue says.
 /** @type {(state: { valueName: string }) => Value} */
-export function chosenValue({ valueName }) {
-  return valueNamed(valueName);
-}
+export const chosenValue = ({ valueName }) => valueNamed(valueName);
 
 // The name of the chosen value, or of the usual one if the chosen one is not about heads.
 /** @type {(state: { valueName: string }) => string} */
-export function nameOfHeads(state) {
-  return chosenValue(state).isOfHeads ? state.valueName : USUAL.name;
-}
+export const nameOfHeads = (state) => (chosenValue(state).isOfHeads ? state.valueName : USUAL.name);

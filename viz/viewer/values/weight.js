@@ -18,9 +18,7 @@ export const weight = {
   gridOf: (state) => ({ ...(isMemory(state.record, state.kind) ? ofMemory : ofHeads)(state), high: 1 }),
 };
 
-function ofHeads(state) {
-  return foldHeads(state, state.record.attention[state.kind]);
-}
+const ofHeads = (state) => foldHeads(state, state.record.attention[state.kind]);
 
 // Rows of a running memory keep their sums: what they lack to 1 comes from nothing, and no other cell is scaled up for it.
 function ofMemory(state) {

@@ -42,13 +42,9 @@ export async function createProducts(stored, { wasm = true, fused = true } = {})
 
 // The width of rows that the kernels can read.
 /** @type {(columns: number) => number} */
-export function padded(columns) {
-  return Math.ceil(columns / LANES) * LANES;
-}
+export const padded = (columns) => Math.ceil(columns / LANES) * LANES;
 
-function sizeOf({ outputs, inputs, values }) {
-  return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
-}
+const sizeOf = ({ outputs, inputs, values }) => outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
 
 // The functions of the first of these WebAssembly modules, bytes in base64, that can run here, over a new memory of `size`
 // bytes. None can without WebAssembly or SIMD, or where a policy forbids it: null.
@@ -92,16 +88,14 @@ function place(heap, { outputs, inputs, values, scales, bias }) {
 
 // Some outputs of a matrix, from `start` up to `end`.
 /** @type {(matrix: Product, start: number, end: number) => Product} */
-export function sliceOf({ inputs, width, codes, scales, bias }, start, end) {
-  return {
-    outputs: end - start,
-    inputs,
-    width,
-    codes: codes.subarray(start * width, end * width),
-    scales: scales.subarray(start, end),
-    bias: bias.subarray(start, end),
-  };
-}
+export const sliceOf = ({ inputs, width, codes, scales, bias }, start, end) => ({
+  outputs: end - start,
+  inputs,
+  width,
+  codes: codes.subarray(start * width, end * width),
+  scales: scales.subarray(start, end),
+  bias: bias.subarray(start, end),
+});
 
 // One row of a matrix, as an embedding.
 function rowOf({ inputs, width, codes, scales }, row) {

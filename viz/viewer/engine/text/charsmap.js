@@ -35,9 +35,7 @@ function longestMatch(units, values, characters, start) {
 }
 
 // From a unit to the units of its children.
-function childrenOf(unit) {
-  return (unit >>> 10) << ((unit & (1 << 9)) >>> 6);
-}
+const childrenOf = (unit) => (unit >>> 10) << ((unit & (1 << 9)) >>> 6);
 
 function valueAt(values, first) {
   const bytes = values.subarray(first, first + MAX_VALUE);

@@ -1,5 +1,4 @@
-// The tokenizers of imported models, as model/text/sentencepiece.py defines them: the pieces equal the pieces of Google's
-// SentencePiece (Kudo and Richardson 2018).
+// The tokenizers of imported models, as model/text/sentencepiece.py: SentencePiece's own pieces (Kudo and Richardson 2018).
 
 import { fromBase64 } from '../../domain/files.js';
 import { createCharsmap } from './charsmap.js';

@@ -24,8 +24,7 @@ const MARK = /^[\p{P}\p{S}\p{Z}]$/u;
 export const INVISIBLE =
   /[\u00ad\u200b\u200e\u200f\u2060\ufeff\u202a-\u202e\u2066-\u2069]|(?<=[A-Za-z\u00c0-\u024f\u0370-\u052f])[\u200c\u200d](?=[A-Za-z\u00c0-\u024f\u0370-\u052f])/gu;
 
-// Unicode NFC with single spaces, none at either end, and no invisible characters. Half a surrogate pair becomes a
-// question mark.
+// Unicode NFC with single spaces, none at the ends, and nothing invisible. Half a surrogate pair becomes a question mark.
 /** @type {(text: string) => string} */
 export function normalise(text) {
   const whole = text
@@ -57,10 +56,13 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   return withVocabulary(entries, segments);
 }
 
-// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns pieces into text,
-// `finish` completes tokens.
+// A tokenizer from its vocabulary and what cuts a text into segments. `textOf` turns pieces into text, `finish` completes tokens.
 /** @type {(entries: string[], segments: (text: string) => Segment[], how?: { textOf?: (pieces: string[]) => string; finish?: (tokens: Token[]) => Token[] }) => Tokenizer} */
-export function withVocabulary(entries, segments, { textOf = joined, finish = (tokens) => tokens } = {}) {
+export function withVocabulary(
+  entries,
+  segments,
+  { textOf = (pieces) => pieces.join(''), finish = (tokens) => tokens } = {},
+) {
   const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
     size: entries.length,
@@ -82,13 +84,7 @@ export function withVocabulary(entries, segments, { textOf = joined, finish = (t
   };
 }
 
-function joined(pieces) {
-  return pieces.join('');
-}
-
-function segmentOf(text, ids) {
-  return { id: ids.get(text) ?? UNK_ID, text };
-}
+const segmentOf = (text, ids) => ({ id: ids.get(text) ?? UNK_ID, text });
 
 // Joins the neighbours of the lowest rank. Unknown characters in a row are one segment.
 function bytePairs(word, ids, ranks) {

@@ -1,7 +1,6 @@
-// What if: heads that give zero, their mean, or what they give for another sentence, as model/analysis/patching.py and
-// model/instruments.py define it.
+// Ablation, as model/analysis/patching.py defines it: heads give zero, their mean, or what they give for another sentence.
 
-import { kindsOf } from './payload.js';
+import { kindsOf } from '../domain/payload.js';
 import { pass, encodeSource, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
@@ -15,10 +14,10 @@ export function gatesOf({ width }, heads, { outputs } = ZERO, only = null) {
   const gateOf = (kind, layer, row) => {
     const closed = heads.filter((one) => one[0] === kind && one[1] === layer).map(([, , head]) => head);
     if (closed.length === 0 || (only !== null && row !== only)) return null;
-    if (!outputs) return { closed, instead: null };
+    if (!outputs) return { closed, outputs: null };
     const own = outputs[kind][layer];
     const start = own.length === width ? 0 : row * width;
-    return start < own.length ? { closed, instead: own.subarray(start, start + width) } : null;
+    return start < own.length ? { closed, outputs: own.subarray(start, start + width) } : null;
   };
   return Object.assign(gateOf, { isOfEncoder: heads.some(([kind]) => kind === 'encoder') });
 }
@@ -112,8 +111,5 @@ function about(name, outputs, { translator }, { sentences = 0, translation = '' 
   return { outputs, name, sentences, translation, rows: kindsOf((kind) => outputs[kind][0].length / width) };
 }
 
-// What an answer says of the baseline.
 /** @type {(baseline: any) => { baseline?: MuteBaseline }} */
-export function aboutBaseline({ outputs, ...baseline }) {
-  return outputs ? { baseline } : {};
-}
+export const aboutBaseline = ({ outputs, ...baseline }) => (outputs ? { baseline } : {});

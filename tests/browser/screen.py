@@ -11,6 +11,8 @@ from tests.browser.conftest import TRANSLATORS
 
 FIRST = "Der kleine Hund schläft heute unter dem alten Tisch."
 
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
 # Puts into `drawn` the milliseconds from the next key until the frame with the new picture has been drawn.
 WATCH = """() => {
   const before = Headlight.viewer.state().record;
@@ -62,6 +64,12 @@ def view(page: Page, name: str) -> None:
     menu.get_by_role("button", name=name, exact=True).click()
     if menu.get_attribute("open") is not None:
         menu.locator("summary").click()
+
+
+def resize(page: Page, width: int, height: int) -> None:
+    """Change the window, and wait until what follows the size of an element is drawn."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate(FRAMES)
 
 
 def cell(page: Page, row: int, column: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Visit
-from tests.browser.screen import FIRST, cell
+from tests.browser.screen import FIRST, cell, resize
 from tests.browser.test_learn import TITLES, answers, guess, learn, open_chapter, page
 
 __all__ = ["page"]  # the fixture
@@ -207,7 +207,7 @@ def test_no_task_is_out_of_reach_in_a_low_or_enlarged_window(visit: Visit, addre
     page = visit(f"{address}#learn=6", 844, 390)
     guess(page)
     for width, height in ((844, 390), (720, 450), (390, 844)):  # a phone held sideways, 200 %, a phone
-        page.set_viewport_size({"width": width, "height": height})
+        resize(page, width, height)
         for button in ("Show me where", "Back", "Next"):
             target = learn(page).get_by_role("button", name=button, exact=True).first
             target.scroll_into_view_if_needed()

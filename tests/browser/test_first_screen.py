@@ -15,6 +15,8 @@ from model.analysis.alignment import best_links, head_links, target_words
 from model.decoding.options import PAGE_BEAM
 from model.results import AttentionRecord, Head
 from tests.browser.conftest import Show, Visit
+from tests.browser.screen import resize
+from viz.about import study_of
 
 pytestmark = pytest.mark.browser
 
@@ -163,7 +165,7 @@ def test_the_first_screen_has_few_words_and_controls(visit: Visit, real: str) ->
     assert len(words) <= MOST_WORDS, words
     assert len(controls) <= MOST_CONTROLS, controls
     for width, height in ((1440, 900), (1366, 768), (1280, 720)):
-        page.set_viewport_size({"width": width, "height": height})
+        resize(page, width, height)
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), (
             f"a scroll bar at {height}"
         )
@@ -201,6 +203,13 @@ def test_a_phone_shows_a_readable_translation_and_without_a_word_what_to_do_with
         expect(button).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.slow
+def test_the_dialog_says_over_how_many_sentences_the_heads_were_measured(visit: Visit, real: str) -> None:
+    page, study = visit(real), study_of(shipped("de-en"))
+    page.get_by_role("button", name="About", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"measured over {study['sentences']} sentences")
+
+
 def test_a_model_of_letters_has_letters(visit: Visit, real: str):
     """On every tab and in its instruments, and no longer once another model is chosen."""
     page = visit(f"{real}#model=reverse&text=lantern")
@@ -232,7 +241,7 @@ def test_a_notice_is_not_cut(visit: Visit, real: str) -> None:
     page = visit(f"{real}#model=de-en&text=I would like to buy a house near the river.")
     expect(page.locator(".hl-notices")).to_contain_text("the model reads German")
     for width, height in ((1440, 900), (1366, 768), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
+        resize(page, width, height)
         fits = "(one) => one.scrollHeight <= one.clientHeight"
         assert page.locator(".hl-result-side").evaluate(fits), f"cut at {height}"
 

@@ -77,7 +77,11 @@ def ask_all(place: int) -> Callable[[Page], None]:
         questions = page.locator(".hl-panel-body:not([hidden]) .hl-question")
         for question in questions.all():
             question.locator("summary").first.click()
-            expect(question.locator(".hl-answer:not(.hl-stale) > :not(p)").first).to_be_visible()
+            # The finder draws at once; nobody has measured the heads of the small model, which is a sentence.
+            usual = ".hl-answer:not(.hl-stale) > :not(p)"
+            there = {"finder": ".hl-finder-picture", "corpus": ".hl-answer:not(.hl-stale) > p"}
+            name = question.get_attribute("data-question") or "finder"
+            expect(question.locator(there.get(name, usual)).first).to_be_visible()
 
     return reach
 
@@ -310,11 +314,14 @@ def test_an_unknown_language_is_english(visit: Visit, address: str):
     assert "lang=" not in page.url
 
 
+# On a phone, the sentences of In short take the lines that they need, and the rest begins where they end.
 BOXES = """async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  const { bottom, height } = document.querySelector('.hl-short').getBoundingClientRect();
+  const moved = (top) => (innerWidth < 600 && top >= bottom ? top - height : top);
   return ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector'].map((name) => {
     const { left, top, width } = document.querySelector(name).getBoundingClientRect();
-    return [name, Math.round(left), Math.round(top), Math.round(width)];
+    return [name, Math.round(left), Math.round(moved(top)), Math.round(width)];
   });
 }"""
 CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-top, .hl-panel-tabs')]
@@ -343,7 +350,9 @@ OVER = """() => {
 def test_with_learn_open_in_french_every_menu_has_its_place(visit: Visit, address: str):
     page = visit(address, locale="fr-FR")
     assert page.evaluate(OVER) == []
-    page.get_by_role("button", name="Apprendre", exact=True).click()
+    open_learn(page)
+    assert page.evaluate(OVER) == []
+    page.locator(".hl-turning button").last.click()
     page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
     assert page.evaluate(OVER) == []
 

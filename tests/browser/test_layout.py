@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import FLAGS, TRANSLATORS, Visit, chromium
-from tests.browser.screen import FIRST, submit, translate
+from tests.browser.screen import FIRST, resize, submit, translate
 
 pytestmark = pytest.mark.browser
 
@@ -139,7 +139,7 @@ def test_letters_of_twice_the_size_scroll_only_downwards(visit: Visit, address: 
     for url, locale in ((address, "en-US"), (static, "en-US"), (static, "de-DE")):
         page = visit(url, 640, 422, locale=locale)
         for width in (640, 195):
-            page.set_viewport_size({"width": width, "height": 422})
+            resize(page, width, 422)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, locale)
 
 
@@ -170,7 +170,7 @@ def test_everything_grows_with_the_letters_of_the_browser(
         page.goto(url)
         page.locator(".hl-thumbnail").first.wait_for()
         for width, height in ((1280, 800), (390, 844)):
-            page.set_viewport_size({"width": width, "height": height})
+            resize(page, width, height)
             assert page.evaluate(SIDEWAYS) <= 0, (locale, width)  # French and Italian have the longest words
             if url == address:
                 expect_large_letters(page)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show, Visit, draw
-from tests.browser.screen import FIRST, choose, point, readout, view
+from tests.browser.screen import FIRST, FRAMES, choose, point, readout, resize, view
 
 pytestmark = pytest.mark.browser
 
@@ -26,15 +26,15 @@ SIGHT = """() => {
 }"""
 
 
-def resize(page: Page, width: int, height: int) -> dict:
-    page.set_viewport_size({"width": width, "height": height})
+def seen_at(page: Page, width: int, height: int) -> dict:
+    resize(page, width, height)
     page.locator(".hl-centre").evaluate("node => node.scrollIntoView()")
     return seen_in(page)
 
 
 def seen_in(page: Page) -> dict:
     """Return what is in sight once the matrix has been fitted."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(FRAMES)
     return page.evaluate(SIGHT)
 
 
@@ -50,16 +50,16 @@ def test_no_row_is_covered_on_a_first_visit(visit: Visit, address: str, width: i
 def test_every_row_is_in_sight_in_every_window(show: Show):
     page = show(TRANSLATORS["de-en"].translate(FIRST))
     for width, height in ((1440, 900), (853, 480), (1280, 720), (1920, 1080), (390, 844)):
-        seen = resize(page, width, height)
+        seen = seen_at(page, width, height)
         assert (seen["scrolls"], seen["covered"]) == (False, 0), (width, height)
         if width == 1920:
             assert seen["empty"] < 120
     draw(page, TRANSLATORS["de-en"].translate(LONG))
     for width, height in ((1440, 900), (1920, 1080)):
-        seen = resize(page, width, height)
+        seen = seen_at(page, width, height)
         assert (seen["scrolls"], seen["covered"]) == (False, 0), (width, height)
         assert 4 <= min(seen["cell"]) < 14
-    assert resize(page, 390, 844)["scrolls"]  # too narrow for 4 pixels a cell
+    assert seen_at(page, 390, 844)["scrolls"]  # too narrow for 4 pixels a cell
     expect(page.locator(".hl-extent")).to_contain_text("of 50")
 
 

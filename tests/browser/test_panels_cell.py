@@ -6,12 +6,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.results import Head
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import Show
 from tests.browser.inspector import TEXT, ask, number, open_panel, signed, tiny
 from tests.browser.screen import cell, choose
 from viz.instruments import score_values, writing_values
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
 
@@ -19,11 +19,6 @@ RESULT = tiny().translate(TEXT)
 @pytest.fixture
 def page(show: Show) -> Page:
     return show(RESULT, model="tiny")
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 def pin(page: Page, row: int, column: int) -> None:

@@ -31,15 +31,16 @@ from viz.static.site import portable
 from viz.viewer import catalogues
 
 pytestmark = pytest.mark.browser
-FAILED = "The model in this page failed; reload the page, then try again."
-
 FIRST_PICTURE = 400_000  # bytes
 ENGINE = "**/engine.deflate*"
 NOTHING = "There is nothing to translate; type a sentence."
 WEIGHTS = "**/reverse/model.safetensors*"
 WORD, SENTENCE = "headlight", "Der alte Mann kauft morgen einen neuen Hut."
+NO_MODEL = "The model could not be loaded; check the connection, then try again."
 BROKEN = {
-    "gone": "The model could not be loaded; check the connection, then try again.",
+    "gone": NO_MODEL,
+    "no engine": NO_MODEL,
+    "failing": "The model in this page failed; reload the page, then try again.",
     "cut": "The download of the model was cut off; try again.",
     "damaged": "The model arrived damaged: its checksum is wrong; try again.",
 }
@@ -269,30 +270,6 @@ FAILING = """window.Worker = ((Own) => class extends Own {
 })(Worker)"""
 
 
-@pytest.mark.parametrize(
-    ("fault", "sentence"),
-    [
-        ("gone", "The model could not be loaded; check the connection, then try again."),
-        pytest.param("failing", FAILED, marks=pytest.mark.slow),
-    ],
-)
-def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
-    visitor, static, models, fault, sentence
-):
-    page = visitor.page()
-    if fault == "gone":
-        page.route(ENGINE, lambda route: route.fulfill(status=404, body="<h1>Not found</h1>"))
-    else:
-        page.add_init_script(FAILING)
-    page.goto(static)
-    expect(page.get_by_role("alert").locator("span")).to_have_text(sentence)
-    page.unroute(ENGINE)
-    page.get_by_role("button", name="Try again").click()
-    submit(page, WORD)
-    expect_translation(page, models["reverse"].translate(WORD).text)
-    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
-
-
 @pytest.mark.slow
 def test_the_training_of_a_kept_model_shows_no_bar(visitor, static, models):
     page = visitor.visit(static)
@@ -313,18 +290,28 @@ def test_a_stored_answer_is_for_its_target_language_alone(visitor, static, model
     assert reply["answer"]["text"] == models["reverse"].translate(f">>fra<< {task['text']}").text
 
 
-SLOW_FAULTS = [pytest.param(fault, marks=pytest.mark.slow) for fault in ("gone", "cut")]
+SLOW_FAULTS = [pytest.param(fault, marks=pytest.mark.slow) for fault in ("gone", "cut", "failing")]
 
 
-@pytest.mark.parametrize("fault", ["damaged", *SLOW_FAULTS])
-def test_a_failed_download_is_one_sentence_with_another_try(visitor, static, static_folder, models, fault):
+@pytest.mark.parametrize("fault", ["damaged", "no engine", *SLOW_FAULTS])
+def test_what_does_not_arrive_or_run_is_one_sentence_with_another_try(
+    visitor, static, static_folder, models, fault
+):
     content = (static_folder / "models" / "reverse" / "model.safetensors").read_bytes()
-    bodies = {"cut": content[:-1], "damaged": content[:-1] + b"\0"}
+    answers = {
+        "no engine": {"status": 404, "body": "<h1>Not found</h1>"},
+        "cut": {"body": content[:-1]},
+        "damaged": {"body": content[:-1] + b"\0"},
+    }
     page = visitor.page()
-    page.route(WEIGHTS, lambda route: route.fulfill(body=bodies[fault]) if fault in bodies else route.abort())
+    if fault == "failing":
+        page.add_init_script(FAILING)
+    else:
+        file, given = ENGINE if fault == "no engine" else WEIGHTS, answers.get(fault)
+        page.route(file, lambda route: route.fulfill(**given) if given else route.abort())
     page.goto(static)
     expect(page.get_by_role("alert").locator("span")).to_have_text(BROKEN[fault])
-    page.unroute(WEIGHTS)
+    page.unroute_all()
     page.get_by_role("button", name="Try again").click()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import TEXT, tiny
-from tests.browser.screen import FIRST, cell, point, readout
+from tests.browser.screen import FIRST, cell, point, readout, resize
 
 pytestmark = pytest.mark.browser
 
@@ -107,7 +107,7 @@ def test_on_a_phone_one_column_holds_all_and_the_readout_never_covers_the_headin
     assert slider is not None
     assert slider["width"] >= 64, "too short to move"
     page.locator(".hl-toolbar .hl-menu > summary").click()
-    page.set_viewport_size({"width": 380, "height": 600})
+    resize(page, 380, 600)
     overlaps = page.evaluate(
         """() => {
           const all = ['.hl-centre > .hl-bar', '.hl-matrix-footer'];
@@ -128,7 +128,7 @@ def test_the_help_lists_the_keys_also_on_a_phone(show: Show):
     page.get_by_role("button", name="How to read this").click()
     expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
     page.get_by_role("button", name="Close").click()
-    page.set_viewport_size({"width": 1440, "height": 900})
+    resize(page, 1440, 900)
     page.get_by_role("button", name="How to read this").click()
     expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
 

@@ -19,6 +19,8 @@ because machines differ; compare the ratios of one run.
 - Headlight: all that `Translator.translate` does: the text is tokenised and searched, every weight and the
   likeliest tokens of every step are kept. Without weights, and in batches, it is the search alone, as
   `translate_lines` does it. Its weights come from a model of 8 bits, as the shipped models are.
+- The type not chosen: batches in float32 by the kernels where the choice for this processor is bfloat16 by
+  torch, or the other way round. It shows what a wrong choice costs.
 - Previous release: the same of the commit that --previous names, with that commit's own benchmark.
 """
 
@@ -43,6 +45,7 @@ import torch
 import tyro
 
 from model.analysis.ablation import importance
+from model.decoding import step_decoder
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import Candidate
 from model.network.config import ModelConfig
@@ -65,7 +68,9 @@ SEARCH, RECORD = "Headlight, no weights", "Headlight, every weight"
 ABLATION = "Headlight, all heads ablated one by one"
 RUNTIME = "ONNX Runtime float32, every weight"
 PREVIOUS = "Previous release: "
-SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, RUNTIME, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
+OTHER_TYPE = "Headlight, the type not chosen"
+SINGLE = (HUGGING_FACE, FLOAT32, INT8, RUNTIME, SEARCH, RECORD)
+BATCHED = (FLOAT32, INT8, SEARCH, OTHER_TYPE)
 IN_PREVIOUS = (SEARCH, RECORD, ABLATION)
 EARLIER_NAMES = {ABLATION: "Headlight, all heads muted one by one"}  # of release 0.1
 PREVIOUS_SERVES = """
@@ -181,6 +186,10 @@ def work_of(name: str, translator: Translator) -> Work:
         return runtime(translator)
     if name == ABLATION:
         return partial(all_heads, translator)
+    if name == OTHER_TYPE:
+        pays = step_decoder._bfloat16_pays()
+        step_decoder._bfloat16_pays = lambda: not pays  # type: ignore[assignment]
+        return partial(headlight, translator)
     if name in (SEARCH, RECORD):
         return partial(headlight if name == SEARCH else headlight_record, translator)
     raise ValueError(f"No contestant is called {name!r}.")
@@ -279,7 +288,9 @@ class Contest:
 
     def __init__(self, previous: Path | None) -> None:
         threads = sorted({1, torch.get_num_threads()})
-        self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, ABLATION)}
+        self.contestants = {
+            name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, ABLATION, OTHER_TYPE)
+        }
         if previous is not None:
             for name in IN_PREVIOUS:
                 self.contestants[PREVIOUS + name] = {

@@ -1,8 +1,6 @@
 """The measures and roles of heads, as the page, the study and the documentation name them.
 
-A new role is one more entry of ROLE_DEFINITIONS. A new measure is an entry of MEASURES, and a function with
-a field of HeadMeasures in `measures`; viz/viewer/engine/measures.js has the same function, and a test
-compares both. The payload carries the definitions; their texts also need a line in each catalogue.
+CONTRIBUTING.md says what a new role needs. The payload carries the definitions.
 """
 
 from __future__ import annotations

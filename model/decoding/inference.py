@@ -146,7 +146,7 @@ class Inference:
         Every translation begins with `forced`. If `exact`, all are searched as `search` does.
         """
         rows = len(source) * options.beam_size
-        dtype = torch.float32 if exact else product_dtype(rows, self.device)
+        dtype = torch.float32 if exact or rows <= MAX_ROWS else product_dtype(rows, self.device)
         by_kernels = dtype == torch.float32 and options.beam_size <= MAX_ROWS
         if by_kernels and (compiled := self.compiled(gates)):
             return compiled.search_batch(source, options, gates, forced)

@@ -9,7 +9,7 @@ from model.errors import UserError
 MAX_BEAM, MAX_LENGTH_PENALTY = 100, 10.0
 PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY = 8, 2.0  # of the page and its HTTP API
 # What a new page searches with. Beam 4 scores 0.5 to 1.5 BLEU more than greedy (de-en, en-fr, en-it). It
-# takes 2.1 times as long: 27 ms for 25 tokens (docs/benchmarks.md).
+# takes 1.5 to 2.1 times as long: 21 to 27 ms for 25 tokens (docs/benchmarks.md).
 PAGE_BEAM = 4
 LENGTH_PENALTY = 1.0  # unless another is given
 # The longest translation: so many tokens for each token of the source, and so many more.

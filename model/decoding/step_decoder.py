@@ -276,10 +276,11 @@ def _bfloat16_pays() -> bool:
     taken: dict[torch.dtype, list[float]] = {dtype: [] for dtype in dtypes}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    for _ in range(TURNS):
-        for dtype, product in products.items():
+    try:
+        for dtype, product in [*products.items()] * TURNS:
             started = time.perf_counter()
             product(x)
             taken[dtype].append(time.perf_counter() - started)
-    torch.set_num_threads(threads)
+    finally:
+        torch.set_num_threads(threads)
     return min(taken[torch.bfloat16][1:]) * BFLOAT16_GAIN < min(taken[torch.float32][1:])

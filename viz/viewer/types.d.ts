@@ -408,7 +408,7 @@ interface Connection {
   column: number | null;
   flow: number;
 }
-// With its ends; instruments/paths.js.
+// With its ends; instruments/route_picture.js.
 interface Path extends Connection {
   from: string;
   to: string;

@@ -1,1 +1,1 @@
-"""The encoder, greedy and beam search for a CPU, compiled by numba: what answers one sentence on the page."""
+"""The encoder, greedy and beam search for a CPU, compiled by numba: they translate."""

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from filelock import FileLock
@@ -130,22 +130,23 @@ def set_up_numba(cache: Path | None) -> None:
 
 
 def _processor_features() -> str:
-    """What numba may use of this processor.
+    """What numba may use of this processor; NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may say it.
 
     On Intel's processors LLVM uses vectors of 256 bits, because older ones slow down for 512. With 512 bits a
     sentence takes a fifth less time.
     """
-    import llvmlite.binding as llvm
+    import numba
+    from numba.core.codegen import get_host_cpu_features
 
-    features: str = llvm.get_host_cpu_features().flatten()
-    wide = features + ",-prefer-256-bit" if "+avx512f" in features else features
-    return os.environ.get("NUMBA_CPU_FEATURES", wide)
+    told: str | None = cast(Any, numba.config).CPU_FEATURES
+    if told is not None:
+        return told
+    features: str = get_host_cpu_features()
+    return features + ",-prefer-256-bit" if "+avx512f" in features else features
 
 
 def cache_directory(sources: Sequence[Path]) -> Path | None:
     """Where compiled code is kept: a folder for these sources and this processor, None if none is writable.
-
-    The processor is the one that numba compiles for; NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may choose it.
 
     numba alone would not notice a change in another file than the file of the function it is asked for.
     """

@@ -17,7 +17,8 @@ from numba.core import cgutils
 
 from model.decoding.kernels.jit import instructions
 
-IS_WIDE = "+avx512f" in (cast(Any, numba.config).CPU_FEATURES or "")  # 32 vector registers of 512 bits
+# 32 vector registers of 512 bits; `set_up_numba` of compilation.py has said what numba may use.
+IS_WIDE = "+avx512f" in (cast(Any, numba.config).CPU_FEATURES or "")
 LANES = 16 if IS_WIDE else 8  # numbers of a vector; shorter registers take several
 BYTE = ir.IntType(8)
 VECTOR = ir.VectorType(ir.FloatType(), LANES)
@@ -27,7 +28,8 @@ def sums(rows: int, outputs: int) -> Any:
     """A function that writes `rows` times `outputs` sums, at most LANES, of products over I into `out`.
 
     It is called as `tile(x, r, weight, o, out)`: the rows of x [R, I] from r on, the outputs of weight [O, I]
-    from o on. The last I % LANES inputs are left out.
+    from o on. The last I % LANES inputs are left out. The arrays are contiguous, and the number of sums is a
+    power of 2.
     """
 
     @instructions

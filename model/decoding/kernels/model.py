@@ -57,6 +57,24 @@ class Found(NamedTuple):
     steps: Steps
 
 
+class _Searched(NamedTuple):
+    """What a search has filled in."""
+
+    rules: Rules
+    history: History
+    extensions: Extensions
+    ends: Ends
+
+    def candidates(self, n: int) -> list[Candidate]:
+        """The finished hypotheses of sentence n, the best first."""
+        return [_candidate(self.history, self.ends, n, place) for place in self.order(n)]
+
+    def order(self, n: int) -> list[int]:
+        """Their places, the best first."""
+        order: list[int] = np.argsort(-self.ends.score[n, : self.ends.number[n]], kind="stable").tolist()
+        return order
+
+
 class CompiledModel:
     """One model's weights, packed at this moment. Results equal torch's to rounding."""
 
@@ -74,6 +92,15 @@ class CompiledModel:
 
     def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
         """Read padded sentences, every attention weight kept: `Transformer.encode`."""
+        memory, weights = self._read(source, gates, kept=len(source))
+        key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
+        mask = (source != PAD_ID)[:, None, None, :]
+        return Encoded(
+            [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
+        )
+
+    def _read(self, source: Int[Tensor, "B S"], gates: HeadGates | None, kept: int) -> tuple[Memory, Floats]:
+        """The encoder's output for padded sentences, and the attention weights of all of them or of one."""
         from model.decoding.kernels import network
 
         config, (n, s) = self.config, source.shape
@@ -82,15 +109,11 @@ class CompiledModel:
         shape = (config.n_decoder_layers, n, config.n_heads, s, config.d_head)
         lengths = (source != PAD_ID).sum(-1).numpy()
         memory = Memory(np.zeros(shape, np.float32), np.zeros(shape, np.float32), lengths, np.arange(s))
-        weights = np.zeros((n, config.n_encoder_layers, config.n_heads, s, s), np.float32)
+        weights = np.zeros((kept, config.n_encoder_layers, config.n_heads, s, s), np.float32)
         gate = _gate(None if gates is None else gates.encoder, config.n_encoder_layers, config.n_heads)
         scratch = new_scratch(s, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1)
         network.encode(self._encoder, source.contiguous().numpy(), gate, scratch, memory, weights)
-        key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
-        mask = (source != PAD_ID)[:, None, None, :]
-        return Encoded(
-            [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
-        )
+        return memory, weights
 
     def score(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
         """The steps of a given translation of one sentence, in one pass: no search."""
@@ -122,32 +145,15 @@ class CompiledModel:
 
         There may be at most MAX_ROWS hypotheses, all sentences counted.
         """
-        from model.decoding.kernels import search
-
-        memory = _memory(encoded)
-        n, s = memory.key.shape[1], memory.key.shape[3]
-        first = np.empty((n, 0), np.int64) if forced is None else forced.contiguous().numpy()
-        limits = [options.limit(length) for length in memory.lengths.tolist()]
-        steps = max(*limits, first.shape[1] + 1)
-        self._lengthen(steps)
-        penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
-        rules = search.Rules(first, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
-        shape = (self.config.n_decoder_layers, self.config.n_heads)
-        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows dropped hypotheses
-        rows = n * options.beam_size
-        a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
-        history = search.new_history(steps, rows, a, *shape, s)
-        extensions = search.new_extensions(1 if tree is None else steps, n, k)
-        ends = search.new_ends(n, options.beam_size)
-        scratch = self._scratch(rows, places=rows * steps, steps=steps)
-        search.search(self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends)
+        first = torch.empty(len(encoded.cross_kv[0].key), 0, dtype=torch.long) if forced is None else forced
+        searched = self._search(_memory(encoded), options, gates, first, tree, keep=True)
         if tree is not None:
-            _watch(tree, rules, history, extensions)
+            _watch(tree, searched.rules, searched.history, searched.extensions)
         found = []
-        for row in range(n):
-            order = np.argsort(-ends.score[row, : ends.number[row]], kind="stable").tolist()
-            candidates = [_candidate(history, ends, row, place) for place in order]
-            found.append(Found(candidates, _best_steps(history, ends, row, order[0], candidates[0])))
+        for n in range(len(first)):
+            candidates, best = searched.candidates(n), searched.order(n)[0]
+            steps = _best_steps(searched.history, searched.ends, n, best, candidates[0])
+            found.append(Found(candidates, steps))
         return found
 
     def search_batch(
@@ -162,11 +168,42 @@ class CompiledModel:
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
             part = trim_padding(part)
             given = torch.tensor(forced, dtype=torch.long).expand(len(part), -1)
-            encoded = self.encode(part, gates)
-            return [each.candidates for each in self.search(encoded, options, gates, forced=given)]
+            memory, _ = self._read(part, gates, kept=1)
+            searched = self._search(memory, options, gates, given, None, keep=False)
+            return [searched.candidates(n) for n in range(len(part))]
 
         parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
         return [each for part in map_in_threads(found, parts) for each in part]
+
+    def _search(
+        self,
+        memory: Memory,
+        options: SearchOptions,
+        gates: HeadGates | None,
+        forced: Int[Tensor, "B F"],
+        tree: BeamTree | None,
+        keep: bool,
+    ) -> _Searched:
+        """Search; the attention weights are kept if `keep`."""
+        from model.decoding.kernels import search
+
+        n, s = memory.key.shape[1], memory.key.shape[3]
+        first = forced.contiguous().numpy()
+        limits = [options.limit(length) for length in memory.lengths.tolist()]
+        steps = max(*limits, first.shape[1] + 1)
+        self._lengthen(steps)
+        penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
+        rules = search.Rules(first, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows dropped hypotheses
+        rows = n * options.beam_size
+        a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
+        history = search.new_history(steps, steps if keep else 1, rows, a, *shape, s)
+        extensions = search.new_extensions(1 if tree is None else steps, n, k)
+        ends = search.new_ends(n, options.beam_size)
+        scratch = self._scratch(rows, rows * steps, steps)
+        search.search(self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends)
+        return _Searched(rules, history, extensions, ends)
 
     def _lengthen(self, steps: int) -> None:
         """Have at least this many positions."""

@@ -1,4 +1,4 @@
-"""The encoder and one decoder step for few rows, compiled by numba. Every attention weight is kept.
+"""The encoder and one decoder step, compiled by numba, with every attention weight.
 
 Every function releases the GIL. Only `model.decoding.kernels.model` imports it, and late, because numba
 takes a second to import.
@@ -36,13 +36,16 @@ from model.decoding.kernels.products import product
 def encode(
     weights: EncoderWeights, tokens: Integers, gates: Floats, scratch: Scratch, memory: Memory, kept: Floats
 ) -> None:
-    """Read sentences [N, S] into `memory`; `kept` [N, L, H, S, S] takes the attention weights."""
+    """Read sentences [N, S] into `memory`; `kept` takes the attention weights.
+
+    It is [N, L, H, S, S], or [1, L, H, S, S] to keep only the last sentence's.
+    """
     sentences = len(tokens)
     width = weights.positions.shape[1]
     heads = gates.shape[1]
     layers, head_width = len(gates), width // heads
     for n in range(sentences):
-        rows = memory.lengths[n]
+        rows, place = memory.lengths[n], min(n, len(kept) - 1)
         for s in range(rows):
             embed(weights.embedding, tokens[n, s], weights.positions[s], scratch.x[s])
         if len(weights.embedding_norm.weight) > 0:
@@ -62,7 +65,7 @@ def encode(
                         memory.places,
                         rows,
                         gates[layer, h],
-                        kept[n, layer, h, s],
+                        kept[place, layer, h, s],
                         scratch.joined[s, start : start + head_width],
                     )
             product(scratch.joined, rows, weights.output, layer, scratch.read)

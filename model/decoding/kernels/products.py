@@ -47,7 +47,7 @@ def blocks(rows: int, outputs: int) -> Callable[[Floats, int, int, NDArray[np.ge
 
 # As many sums as there are registers for them and for what they read: 32, or 16.
 multiply_eights, multiply_fours = blocks(8, 2 if IS_WIDE else 1), blocks(4, 4 if IS_WIDE else 2)
-multiply_twos, multiply_one = blocks(2, 4), blocks(1, 8)
+multiply_twos, multiply_one = blocks(2, 4), blocks(1, MOST_OUTPUTS)
 
 
 @compiled
@@ -59,15 +59,15 @@ def multiply(
     added = 0  # inputs that are in the sums
     if outputs >= MOST_OUTPUTS:
         added = inputs - inputs % LANES
-        together = max(8, FIRST_CACHE // inputs)
+        together = max(1, FIRST_CACHE // inputs // 8) * 8
         for first in range(0, rows, together):
             last = min(rows, first + together)
-            four = last - (last - first) % 8 if IS_WIDE else first
-            two, one = last - (last - first) % 4, last - (last - first) % 2
-            multiply_eights(x, first, four, weight, out)
-            multiply_fours(x, four, two, weight, out)
-            multiply_twos(x, two, one, weight, out)
-            multiply_one(x, one, last, weight, out)
+            in_eights = last - (last - first) % 8 if IS_WIDE else first
+            in_fours, in_twos = last - (last - first) % 4, last - (last - first) % 2
+            multiply_eights(x, first, in_eights, weight, out)
+            multiply_fours(x, in_eights, in_fours, weight, out)
+            multiply_twos(x, in_fours, in_twos, weight, out)
+            multiply_one(x, in_twos, last, weight, out)
     for r in range(rows):
         for o in range(outputs):
             total = out[r, o] if added > 0 else ZERO

@@ -54,8 +54,8 @@ class History(NamedTuple):
     total: Doubles  # [T + 1, R]: log-probability of all tokens so far
     top_token: Integers  # [T, R, A]: the likeliest next tokens; -1: there are no more
     top_log_probability: Floats  # [T, R, A]
-    self_weights: Floats  # [T, R, M, H, T]
-    cross_weights: Floats  # [T, R, M, H, S]
+    self_weights: Floats  # [T or 1, R, M, H, T]: of all steps or of the last one alone
+    cross_weights: Floats  # [T or 1, R, M, H, S]
 
 
 class Extensions(NamedTuple):
@@ -90,8 +90,10 @@ class Ends(NamedTuple):
     score: Doubles  # [N, k]
 
 
-def new_history(steps: int, rows: int, likeliest: int, layers: int, heads: int, source: int) -> History:
-    """A history to be filled in, in which every attention weight is kept."""
+def new_history(
+    steps: int, kept: int, rows: int, likeliest: int, layers: int, heads: int, source: int
+) -> History:
+    """A history to be filled in; the attention weights of so many steps are kept: of all of them or of 1."""
     shape = (steps + 1, rows)
     return History(
         rows=np.empty(steps + 1, np.int64),
@@ -103,8 +105,8 @@ def new_history(steps: int, rows: int, likeliest: int, layers: int, heads: int, 
         total=np.empty(shape),
         top_token=np.empty((steps, rows, likeliest), np.int64),
         top_log_probability=np.empty((steps, rows, likeliest), np.float32),
-        self_weights=np.empty((steps, rows, layers, heads, steps), np.float32),
-        cross_weights=np.empty((steps, rows, layers, heads, source), np.float32),
+        self_weights=np.empty((kept, rows, layers, heads, steps), np.float32),
+        cross_weights=np.empty((kept, rows, layers, heads, source), np.float32),
     )
 
 
@@ -166,7 +168,8 @@ def search(
             scratch.positions[r] = step
         tokens, sentences, places = history.token[step], history.sentence[step], scratch.places[step % 2]
         reading = Reading(tokens, sentences, scratch.positions, places, step * slots)
-        self_weights, cross_weights = history.self_weights[step], history.cross_weights[step]
+        kept = min(step, len(history.self_weights) - 1)
+        self_weights, cross_weights = history.self_weights[kept], history.cross_weights[kept]
         decode(weights, memory, gates, scratch, reading, rows, self_weights, cross_weights)
         for r in range(rows):
             top_tokens, values = history.top_token[step, r], history.top_log_probability[step, r]

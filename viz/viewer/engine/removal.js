@@ -1,4 +1,5 @@
-// Whether the weights tell the truth: a word's probability without the strongest cells, as model/analysis/faithfulness.py.
+// Whether the weights tell the truth: a word's probability without the strongest cells, by attention rollout and by random
+// cells, as model/analysis/faithfulness.py computes it. The random numbers are torch's.
 
 import { dot, rounded, sum } from '../domain/math.js';
 import { copiesTogether, headVectors, hiddenWith } from './analysis.js';

@@ -1,4 +1,4 @@
-// The tokenizers of imported models, as model/text/sentencepiece.py: SentencePiece's own pieces (Kudo and Richardson 2018).
+// The tokenizers of imported models, which cut as model/text/sentencepiece.py does: SentencePiece (Kudo and Richardson 2018).
 
 import { fromBase64 } from '../../domain/files.js';
 import { createCharsmap } from './charsmap.js';

@@ -22,9 +22,7 @@ class Measure(NamedTuple):
     name: str  # in payloads and links
     label: str
     definition: str
-    comparison: str = (
-        ""  # of a measure that decides on a role: {here} %, and {there} % over {count} sentences
-    )
+    comparison: str = ""  # for roles: {here} % in this sentence, {there} % over {count} sentences
     unit: str = ""
     digits: int = 2  # decimals
     maximum: float | None = 1.0  # end of the scale; None when there is no upper bound
